@@ -33,7 +33,7 @@ pub use differentiate::differentiate;
 /// Parts of Fast CHAD: only the tests of this crate use them one by one.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::fast_chad::ct::{Ct, coerce, pack, plus};
+    pub use crate::fast_chad::cotangent::{Cotangent, coerce, pack, plus};
     pub use crate::fast_chad::cut::{NEVER, Step, cheapest};
     pub use crate::fast_chad::desc::{
         Alternative, Desc, Entry, array, as_hot, choice, full, hot, join, maybe, optional, product, sum,

@@ -2,7 +2,8 @@
 
 use pullback_ad::fast_chad::Config;
 use pullback_ad::internals::{
-    Alternative, Ct, Desc, Entry, Reverse, array, choice, coerce, join, maybe, optional, pack, plus, product,
+    Alternative, Cotangent, Desc, Entry, Reverse, array, choice, coerce, join, maybe, optional, pack, plus,
+    product,
 };
 use pullback_base::Symbol;
 use pullback_core::check::{Rules, check};
@@ -132,7 +133,7 @@ fn random_atoms(r: &mut Numbers, b: &mut Builder<'_>, desc: &Desc, ty: &Type, x:
             let mut fields = Vec::new();
             for ((d, t), v) in parts {
                 let atoms = random_atoms(r, b, d, t, v);
-                fields.push(pack(b, &Ct::new(d.clone(), atoms)));
+                fields.push(pack(b, &Cotangent::new(d.clone(), atoms)));
             }
             vec![b.emit(Exp::Inject(sum, k + 1, fields), "x_bar")]
         }
@@ -208,7 +209,7 @@ fn sums_and_joins_of_random_cotangents_have_the_value_of_dense_ones() {
         rev.b.open();
         let (xs, ys) =
             (random_atoms(&mut r, &mut rev.b, &s, &ty, &x), random_atoms(&mut r, &mut rev.b, &t, &ty, &x));
-        let (c, d) = (Ct::new(s.clone(), xs), Ct::new(t.clone(), ys));
+        let (c, d) = (Cotangent::new(s.clone(), xs), Cotangent::new(t.clone(), ys));
         let total = plus(&mut rev.b, c.clone(), d.clone());
         let meet = join(&s, &t);
         forms[0] += usize::from(matches!(total.desc, Desc::Hot { .. }));
@@ -221,7 +222,7 @@ fn sums_and_joins_of_random_cotangents_have_the_value_of_dense_ones() {
         let dense = rev.b.emit(Exp::Plus(results[1], results[2]), "dense");
         results.push(dense);
         for c in [&c, &d] {
-            let wide = Ct::new(meet.clone(), coerce(&mut rev.b, c, &meet));
+            let wide = Cotangent::new(meet.clone(), coerce(&mut rev.b, c, &meet));
             results.push(rev.value(&ty, &wide, param.into()));
         }
         let body = rev.b.close(results);

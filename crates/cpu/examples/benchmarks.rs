@@ -85,7 +85,7 @@ fn line(workload: &Workload, baseline: Option<&Baseline>, rounds: usize) {
 /// The least time of so many calls, in seconds.
 fn turn(ready: &Ready, calls: usize) -> f64 {
     let mut session = ready.executable.session();
-    let mut given = pullback_words::Arguments::default();
+    let mut given = pullback_abi::Arguments::default();
     for (ty, value) in &ready.args {
         given.push(ty, value).expect("the inputs are of the function's types");
     }

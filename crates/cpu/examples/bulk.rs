@@ -107,7 +107,7 @@ fn compiled(w: &Workload, algorithm: &str) -> Compiled {
         let wanted = session.select(&entry, &Wrt::parse(w.wrt.unwrap_or_default())).expect(w.name);
         let ready = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {}).expect(w.name);
         let (module, function) = lower(&ready.program, ready.fun).expect(w.name);
-        let sizes = vec![(function, pullback_words::sizes(&given(&ready.program, &ready, &args)))];
+        let sizes = vec![(function, pullback_abi::sizes(&given(&ready.program, &ready, &args)))];
         let executable = Executable::new(&module, &Options { sizes, ..Options::default() }).expect(w.name);
         (ready, executable, function)
     };

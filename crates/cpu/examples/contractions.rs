@@ -84,7 +84,7 @@ fn rate(entry: &str, [n, k, m]: [usize; 3], ty: &str, gradient: bool) -> f64 {
     let given: Vec<(&Type, &Value)> = types.iter().zip(&args).collect();
     let threads = std::env::var("THREADS").ok().and_then(|n| n.parse().ok());
     let threads = threads.unwrap_or(std::num::NonZeroUsize::MIN);
-    let sizes = vec![(function, pullback_words::sizes(&given))];
+    let sizes = vec![(function, pullback_abi::sizes(&given))];
     let options = Options { threads, sizes, ..Options::default() };
     let start = Instant::now();
     let executable = Executable::new(&module, &options).expect("LLVM compiles it");
@@ -98,7 +98,7 @@ fn rate(entry: &str, [n, k, m]: [usize; 3], ty: &str, gradient: bool) -> f64 {
 
 /// The least time of a call.
 fn time(executable: &Executable, function: pullback_kernel::FunctionId, given: &[(&Type, &Value)]) -> f64 {
-    let mut arguments = pullback_words::Arguments::default();
+    let mut arguments = pullback_abi::Arguments::default();
     for (ty, value) in given {
         arguments.push(ty, value).expect("the inputs are of the function's types");
     }

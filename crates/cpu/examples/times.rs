@@ -61,7 +61,7 @@ fn time(program: &Program, fun: FunId, args: &[Value]) -> Timed {
     let threads = std::env::var("THREADS").ok().and_then(|s| s.parse().ok());
     let threads = threads.unwrap_or(std::num::NonZeroUsize::MIN);
     let options =
-        Options { threads, sizes: vec![(id, pullback_words::sizes(&args))], lanes, ..Options::default() };
+        Options { threads, sizes: vec![(id, pullback_abi::sizes(&args))], lanes, ..Options::default() };
     let executable = Executable::new(&module, &options).unwrap();
     let compile = start.elapsed().as_secs_f64();
     let mut session = executable.session();

@@ -5,6 +5,7 @@
 use crate::cache;
 use crate::session::Session;
 use crate::symbols;
+use pullback_abi::{Workspace, Workspaces};
 use pullback_base::index::IndexVec;
 use pullback_kernel::schedule::{self, Model, schedule_unproved};
 use pullback_kernel::verify::Fallback;
@@ -12,7 +13,6 @@ use pullback_kernel::{FunctionId, Module};
 use pullback_llvm::abi::Entry;
 use pullback_llvm::text::{self, Texts};
 use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, Machine, emit_several};
-use pullback_words::{Workspace, Workspaces};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 

@@ -12,6 +12,6 @@ mod symbols;
 
 pub use executable::{Draft, Executable, Options, scheduled, scheduling};
 pub use prepared::Prepared;
+pub use pullback_abi::{Argument, Element, Outcome, Place, View, Views, Workspaces};
 pub use pullback_llvm::{Found, Level, LlvmError};
-pub use pullback_words::{Argument, Element, Outcome, Place, View, Views, Workspaces};
 pub use session::Session;

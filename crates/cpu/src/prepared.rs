@@ -4,10 +4,10 @@
 
 use crate::executable::Executable;
 use crate::session::Session;
+use pullback_abi::{Argument, Copies, Kept, Place, Slot, Views, set_words, take_results};
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::Type;
 use pullback_kernel::FunctionId;
-use pullback_words::{Argument, Copies, Kept, Place, Slot, Views, set_words, take_results};
 use std::sync::atomic::AtomicBool;
 
 /// A function with a workspace and room for its words: a call allocates nothing once the workspace has been used, nor does it copy arguments, but

@@ -4,13 +4,13 @@
 
 use crate::executable::Executable;
 use crate::share::{self, Share};
+use pullback_abi::{Outcome, Room, Workspace, stop, with_values};
 use pullback_base::index::Index;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
 use pullback_kernel::{FunctionId, MessageId, Reg};
 use pullback_llvm::Context;
 use pullback_llvm::abi;
-use pullback_words::{Outcome, Room, Workspace, stop, with_values};
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicBool;

@@ -5,9 +5,9 @@
 
 #![allow(unsafe_code, reason = "compiled code is called and calls back; each block says why it may")]
 
+use pullback_abi::{Workspace, Workspaces};
 use pullback_llvm::Context;
 use pullback_llvm::abi::{self, Entry};
-use pullback_words::{Workspace, Workspaces};
 use std::num::NonZeroUsize;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicBool;

@@ -77,7 +77,7 @@ impl Compiled {
         let f = &ready.program.funs[ready.fun];
         let params: Vec<Type> = f.params.iter().map(|p| ready.program.vars[*p].ty.clone()).collect();
         let given: Vec<(&Type, &Value)> = params.iter().zip(args).collect();
-        let sizes = vec![(function, pullback_words::sizes(&given))];
+        let sizes = vec![(function, pullback_abi::sizes(&given))];
         let threads = NonZeroUsize::new(threads).expect("a thread");
         let executable = Executable::new(&module, &Options { sizes, threads, ..Options::default() }).ok()?;
         let text = print(executable.module());

@@ -39,7 +39,7 @@ fn calls(ready: &Ready, args: &[Value], threads: usize, relaxed: bool) -> Option
     let types: Vec<&Type> = f.params.iter().map(|p| &ready.program.vars[*p].ty).collect();
     let args: Vec<(&Type, &Value)> = types.into_iter().zip(args).collect();
     let threads = NonZeroUsize::new(threads).expect("a thread");
-    let sizes = vec![(id, pullback_words::sizes(&args))];
+    let sizes = vec![(id, pullback_abi::sizes(&args))];
     let executable =
         Executable::new(&module, &Options { sizes, threads, relaxed, ..Options::default() }).ok()?;
     let mut all = Vec::new();

@@ -9,6 +9,7 @@ use crate::report::{CodeReport, Executor, Fallback, Outcome, Ran, timed};
 use crate::session::Ready;
 use crate::versions::Sizes;
 use crate::vm::Vm;
+use pullback_abi::Room;
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
 use pullback_cpu::{Draft, Executable, LlvmError, Prepared};
@@ -17,7 +18,6 @@ use pullback_kernel::{Bytes, FunctionId, Module, NotNative, Plan, lower, lower_u
 use pullback_llvm::load::candidates;
 use pullback_llvm::{Llvm, text};
 use pullback_vm::is_out_of_work;
-use pullback_words::Room;
 use std::path::{Path, PathBuf};
 
 /// An executor, or how one is chosen.
@@ -129,9 +129,9 @@ fn compiled(
 
 /// What a call with these arguments is sure to take of so many bytes. Errors: if it is sure that they are too few.
 pub(crate) fn fits(plan: &Plan, args: &[(&Type, &Value)], limit: u64) -> Result<Bytes, RuntimeError> {
-    plan.check(&pullback_words::sizes(args), limit).map_err(|s| {
+    plan.check(&pullback_abi::sizes(args), limit).map_err(|s| {
         let room = Room { in_use: s.in_use, limit };
-        pullback_words::stop::out_of_memory(s.count, s.size, &room).at(s.span)
+        pullback_abi::stop::out_of_memory(s.count, s.size, &room).at(s.span)
     })
 }
 
@@ -259,7 +259,7 @@ impl Ready {
     fn sizes(&self, args: &[Value]) -> Sizes {
         let params = self.program.funs[self.fun].params.iter().map(|p| &self.program.vars[*p].ty);
         let given: Vec<(&Type, &Value)> = params.zip(args).collect();
-        pullback_words::sizes(&given)
+        pullback_abi::sizes(&given)
     }
 }
 

@@ -55,7 +55,7 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::CSE), // partial derivatives that repeat primal work, sizes of states
     Step::Pass(&pullback_opt::SIMPLIFY), // copies and products with one that differentiation left
     Step::Pass(&pullback_opt::PRUNE), // what only the primal result needed
-    Step::Pass(&pullback_opt::UNGUARD), // a branch that goes is not joined
+    Step::Pass(&pullback_opt::GUARD_ELIMINATION), // a branch that goes is not joined
     Step::Pass(&pullback_opt::JOIN_BRANCHES), // forward code meets reverse code
     Step::Pass(&pullback_opt::CSE),
     Step::Pass(&pullback_opt::PRUNE), // what an arm handed over to the other branch
@@ -75,17 +75,17 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::SIMPLIFY),
     Step::Pass(&pullback_opt::FUSE),
     Step::Pass(&pullback_opt::CSE),
-    Step::Pass(&pullback_opt::REMAKE), // columns of a tape that fusion brought together
+    Step::Pass(&pullback_opt::REMATERIALISE), // columns of a tape that fusion brought together
     Step::Pass(&pullback_opt::CSE),
     Step::Pass(&pullback_opt::SIMPLIFY), // columns that are read once now
     Step::Pass(&pullback_opt::CSE),
-    Step::Pass(&pullback_opt::UNCOPY), // not before what would find that copies are what they copy
-    Step::Pass(&pullback_opt::GATHER), // sizes have their names now, also those that were on a tape
-    Step::Pass(&pullback_opt::FUSE),   // rows that are read where they lie
-    Step::Pass(&pullback_opt::SINGLE),
+    Step::Pass(&pullback_opt::COPY_ELISION), // not before what would find that copies are what they copy
+    Step::Pass(&pullback_opt::GATHER),       // sizes have their names now, also those that were on a tape
+    Step::Pass(&pullback_opt::FUSE),         // rows that are read where they lie
+    Step::Pass(&pullback_opt::ONE_HOT_REDUCTION),
     Step::Pass(&pullback_opt::FUSE), // sums that were in the way
     Step::Pass(&pullback_opt::SINK), // parts of the tape that one branch reads
-    Step::Pass(&pullback_opt::TRIM),
+    Step::Pass(&pullback_opt::DEAD_ARGUMENT_ELIMINATION),
     Step::Pass(&pullback_opt::PRUNE),
     Step::Pass(&pullback_opt::SETTLE_CHECKS), // when it is known what stays
     Step::Pass(&pullback_opt::PRUNE),

@@ -8,23 +8,23 @@
 mod accumulators;
 mod beside;
 mod checks;
+mod copy_elision;
 mod cse;
+mod dead_argument_elimination;
 mod effects;
 mod fuse;
 mod gather;
+mod guard_elimination;
 mod hoist;
 mod inline;
 mod join;
 mod merge;
-mod remake;
+mod one_hot_reduction;
+mod rematerialise;
 mod shorten;
 mod simplify;
-mod single;
 mod sink;
-mod trim;
 mod unbox;
-mod uncopy;
-mod unguard;
 mod unroll;
 
 use pullback_base::index::{IdMap, Index};
@@ -34,21 +34,21 @@ use pullback_core::{Exp, FunId, Program};
 
 pub use accumulators::eliminate_accumulators;
 pub use checks::{keep_all_checks, keep_checks, settle_checks};
+pub use copy_elision::elide_copies;
 pub use cse::cse;
+pub use dead_argument_elimination::eliminate_dead_arguments;
 pub use fuse::fuse;
 pub use gather::gather;
+pub use guard_elimination::eliminate_guards;
 pub use hoist::hoist;
 pub use inline::inline;
 pub use join::join_branches;
-pub use remake::remake;
+pub use one_hot_reduction::reduce_one_hot;
+pub use rematerialise::rematerialise;
 pub use shorten::shorten;
 pub use simplify::simplify;
-pub use single::single;
 pub use sink::sink;
-pub use trim::trim;
 pub use unbox::unbox;
-pub use uncopy::uncopy;
-pub use unguard::unguard;
 pub use unroll::unroll;
 
 // Only the tests of this crate use these: they examine conditions of a pass by brute force.
@@ -184,18 +184,18 @@ pub static JOIN_BRANCHES: Pass = Pass {
     run: join_branches,
 };
 /// Conditions that only ask whether a place exists.
-pub static UNGUARD: Pass = Pass {
-    name: "unguard",
+pub static GUARD_ELIMINATION: Pass = Pass {
+    name: "guard_elimination",
     description: "add to places that may not exist without asking: what is added there is ignored",
     source: "ours; Fast CHAD notes, 3.1: E2 (stencils) with conditions at borders",
-    run: unguard,
+    run: eliminate_guards,
 };
 /// Interfaces of functions.
-pub static TRIM: Pass = Pass {
-    name: "trim",
+pub static DEAD_ARGUMENT_ELIMINATION: Pass = Pass {
+    name: "dead_argument_elimination",
     description: "remove parameters that a function does not use and results that no caller uses",
     source: "classic",
-    run: trim,
+    run: eliminate_dead_arguments,
 };
 /// Tapes without boxes.
 pub static UNBOX: Pass = Pass {
@@ -205,18 +205,18 @@ pub static UNBOX: Pass = Pass {
     run: unbox,
 };
 /// Columns of tapes that follow from others.
-pub static REMAKE: Pass = Pass {
-    name: "remake",
+pub static REMATERIALISE: Pass = Pass {
+    name: "rematerialise",
     description: "make again what is cheap to make from other columns of a tape, instead of storing it",
     source: "recomputation: Smeding, PhD thesis, 7.5.1.5; across maps that were fused",
-    run: remake,
+    run: rematerialise,
 };
 /// Rows copied for nothing.
-pub static UNCOPY: Pass = Pass {
-    name: "uncopy",
+pub static COPY_ELISION: Pass = Pass {
+    name: "copy_elision",
     description: "read rows where they lie, do not clear what is written again, copy where the elements are read anyway",
     source: "classic (dead stores, copy forwarding)",
-    run: uncopy,
+    run: elide_copies,
 };
 /// Accumulators in nests of maps.
 pub static ELIMINATE_ACCUMULATORS: Pass = Pass {
@@ -233,11 +233,11 @@ pub static GATHER: Pass = Pass {
     run: gather,
 };
 /// Sums with one term.
-pub static SINGLE: Pass = Pass {
-    name: "single",
+pub static ONE_HOT_REDUCTION: Pass = Pass {
+    name: "one_hot_reduction",
     description: "make sums of which all terms but one are zeros of that term alone",
     source: "Fast CHAD notes, 3.1: E6, for the condition that the counter is a number",
-    run: single,
+    run: reduce_one_hot,
 };
 /// Functions that no entry point reaches.
 pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
@@ -262,14 +262,14 @@ pub static PASSES: &[&Pass] = &[
     &SINK,
     &SHORTEN,
     &JOIN_BRANCHES,
-    &UNGUARD,
-    &TRIM,
+    &GUARD_ELIMINATION,
+    &DEAD_ARGUMENT_ELIMINATION,
     &UNBOX,
-    &REMAKE,
-    &UNCOPY,
+    &REMATERIALISE,
+    &COPY_ELISION,
     &ELIMINATE_ACCUMULATORS,
     &GATHER,
-    &SINGLE,
+    &ONE_HOT_REDUCTION,
     &DROP_UNUSED_FUNCTIONS,
 ];
 

@@ -1,12 +1,12 @@
 //! Comparisons at borders, all of them: counters, sizes and numbers, each a few elements further or back, in axes of all short
-//! lengths. What `simplify` knows of a comparison, and the conditions that `unguard` leaves out, change no value.
+//! lengths. What `simplify` knows of a comparison, and the conditions that `guard_elimination` leaves out, change no value.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use crate::common::load;
 use pullback_core::{FunId, Program, Rules, Value, check, print};
 use pullback_interp::core::{Options, run};
-use pullback_opt::{Ctx, PRUNE, SIMPLIFY, UNGUARD};
+use pullback_opt::{Ctx, GUARD_ELIMINATION, PRUNE, SIMPLIFY};
 use std::fmt::Write;
 
 const LENGTHS: [i64; 5] = [0, 1, 2, 3, 5];
@@ -164,7 +164,7 @@ fn additions_without_their_conditions_add_the_same() {
         // The size that the text states is known when it has been put in its places.
         (SIMPLIFY.run)(&mut after, &Ctx::default());
         let between = conditions(&after);
-        (UNGUARD.run)(&mut after, &Ctx::default());
+        (GUARD_ELIMINATION.run)(&mut after, &Ctx::default());
         let Additions { size, connective, at, holds } = additions;
         compare(&before, &after, size, &format!("{connective:?}, place {at}, {holds}"));
         gone += between - conditions(&after);

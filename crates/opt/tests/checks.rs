@@ -7,7 +7,8 @@ use pullback_core::traverse::for_each_stm;
 use pullback_core::{Array, Buffer, Exp, FunId, Program, Value, check::Rules, check::check, print, read};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
-    CSE, Ctx, FUSE, HOIST, PRUNE, Pass, SETTLE_CHECKS, SIMPLIFY, TRIM, UNROLL, keep_all_checks, keep_checks,
+    CSE, Ctx, DEAD_ARGUMENT_ELIMINATION, FUSE, HOIST, PRUNE, Pass, SETTLE_CHECKS, SIMPLIFY, UNROLL,
+    keep_all_checks, keep_checks,
 };
 use pullback_testkit::rng::Rng;
 use pullback_testkit::{number, on_all_processors};
@@ -290,7 +291,7 @@ fn no_error_is_lost() {
         &SIMPLIFY,
         &HOIST,
         &CSE,
-        &TRIM,
+        &DEAD_ARGUMENT_ELIMINATION,
         &PRUNE,
         &SETTLE_CHECKS,
         &PRUNE,

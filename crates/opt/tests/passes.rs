@@ -7,8 +7,9 @@ use crate::common::load;
 use pullback_core::{FunId, Program, Rules, Type, Value, check, print};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
-    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, GATHER, HOIST, INLINE, JOIN_BRANCHES, PASSES, PRUNE, Pass,
-    REMAKE, SHORTEN, SIMPLIFY, SINGLE, SINK, TRIM, UNBOX, UNCOPY, UNGUARD, UNROLL, pass,
+    COPY_ELISION, CSE, Ctx, DEAD_ARGUMENT_ELIMINATION, ELIMINATE_ACCUMULATORS, FUSE, GATHER,
+    GUARD_ELIMINATION, HOIST, INLINE, JOIN_BRANCHES, ONE_HOT_REDUCTION, PASSES, PRUNE, Pass, REMATERIALISE,
+    SHORTEN, SIMPLIFY, SINK, UNBOX, UNROLL, pass,
 };
 use pullback_prim::{Scalar, ScalarValue};
 
@@ -175,13 +176,13 @@ fn unboxing() {
 /// Indices that occur twice are one and what became unused is removed, so that the texts show what is stored.
 #[test]
 fn columns_made_again() {
-    expect(include_str!("remake.core"), &[&REMAKE, &CSE, &SIMPLIFY, &CSE, &PRUNE], 3);
+    expect(include_str!("rematerialise.core"), &[&REMATERIALISE, &CSE, &SIMPLIFY, &CSE, &PRUNE], 3);
 }
 
 /// What became unused is removed, so that the texts show what is copied.
 #[test]
 fn rows_not_copied() {
-    expect(include_str!("uncopy.core"), &[&UNCOPY, &PRUNE], 3);
+    expect(include_str!("copy_elision.core"), &[&COPY_ELISION, &PRUNE], 3);
 }
 
 #[test]
@@ -191,17 +192,21 @@ fn vectors_added_at_moved_places() {
 
 #[test]
 fn conditions_that_ask_for_places() {
-    expect(include_str!("unguard.core"), &[&UNGUARD], 2);
+    expect(include_str!("guard_elimination.core"), &[&GUARD_ELIMINATION], 2);
 }
 
 #[test]
 fn sums_with_one_term() {
-    expect(include_str!("single.core"), &[&SINGLE, &PRUNE], 5);
+    expect(include_str!("one_hot_reduction.core"), &[&ONE_HOT_REDUCTION, &PRUNE], 5);
 }
 
 #[test]
 fn interfaces() {
-    expect(include_str!("trim.core"), &[&TRIM, &PRUNE, &TRIM], 2);
+    expect(
+        include_str!("dead_argument_elimination.core"),
+        &[&DEAD_ARGUMENT_ELIMINATION, &PRUNE, &DEAD_ARGUMENT_ELIMINATION],
+        2,
+    );
 }
 
 /// What became unused is removed, so that the texts show what the rules are about.

@@ -6,7 +6,8 @@ use pullback_core::check::{Rules, check};
 use pullback_core::{Body, Exp, FunId, Program, TapePolicy, Value, print, read, renumber};
 use pullback_interp::core::{Options, Outcome, run};
 use pullback_opt::{
-    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, REMAKE, SIMPLIFY, UNBOX,
+    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, REMATERIALISE, SIMPLIFY,
+    UNBOX,
 };
 use pullback_prim::{Scalar, ScalarValue};
 use pullback_testkit::generate::{Config, generate};
@@ -186,7 +187,7 @@ fn blocks_of_tapes_keep_their_values() {
     let ctx = Ctx { derivatives_done: true, ..Ctx::default() };
     let pipelines: [&[&Pass]; 2] = [
         &[&SIMPLIFY, &CSE, &PRUNE, &ELIMINATE_ACCUMULATORS, &SIMPLIFY, &CSE, &PRUNE, &HOIST, &SIMPLIFY],
-        &[&SIMPLIFY, &CSE, &PRUNE, &FUSE, &SIMPLIFY, &UNBOX, &SIMPLIFY, &HOIST, &REMAKE, &SIMPLIFY],
+        &[&SIMPLIFY, &CSE, &PRUNE, &FUSE, &SIMPLIFY, &UNBOX, &SIMPLIFY, &HOIST, &REMATERIALISE, &SIMPLIFY],
     ];
     let mut ran = 0;
     for seed in 0..4 * PROGRAMS {

@@ -34,7 +34,7 @@ impl Item {
     pub fn of(run: &Run) -> Item {
         let params = run.program.funs[run.fun].params.iter().map(|p| &run.program.vars[*p].ty);
         let first: Vec<(&Type, &Value)> = params.zip(run.args.first().into_iter().flatten()).collect();
-        let sizes = pullback_words::sizes(&first);
+        let sizes = pullback_abi::sizes(&first);
         Item { what: run.what.clone(), program: run.program.clone(), fun: run.fun, sizes }
     }
     /// Its kernel IR; `None`: it has none.

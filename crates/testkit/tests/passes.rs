@@ -12,15 +12,22 @@ use pullback_core::{FunId, Program, Rules, Value, check, print};
 use pullback_driver::{Kind, Session, Settings, Wrt};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
-    CSE, Ctx, ELIMINATE_ACCUMULATORS, JOIN_BRANCHES, PRUNE, Pass, SHORTEN, SIMPLIFY, SINK, TRIM, UNGUARD,
-    UNROLL,
+    CSE, Ctx, DEAD_ARGUMENT_ELIMINATION, ELIMINATE_ACCUMULATORS, GUARD_ELIMINATION, JOIN_BRANCHES, PRUNE,
+    Pass, SHORTEN, SIMPLIFY, SINK, UNROLL,
 };
 use pullback_testkit::generate::{Config, generate};
 use pullback_testkit::problems::{PROBLEMS, Problem};
 use std::path::Path;
 
-const PASSES: [&Pass; 7] =
-    [&UNROLL, &SINK, &SHORTEN, &UNGUARD, &JOIN_BRANCHES, &TRIM, &ELIMINATE_ACCUMULATORS];
+const PASSES: [&Pass; 7] = [
+    &UNROLL,
+    &SINK,
+    &SHORTEN,
+    &GUARD_ELIMINATION,
+    &JOIN_BRANCHES,
+    &DEAD_ARGUMENT_ELIMINATION,
+    &ELIMINATE_ACCUMULATORS,
+];
 
 /// A program in front of a pass, its function and whether derivatives are done.
 struct Case {

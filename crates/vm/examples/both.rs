@@ -49,7 +49,7 @@ fn line(name: &str, what: &str, program: &Program, fun: FunId, args: &[Value]) -
     let types = f.params.iter().map(|p| &program.vars[*p].ty);
     let mut made = f64::INFINITY;
     let args: Vec<(&Type, &Value)> = types.zip(args).collect();
-    let sizes = pullback_words::sizes(&args);
+    let sizes = pullback_abi::sizes(&args);
     for _ in 0..3 {
         let start = Instant::now();
         let (mut module, id) = lower(program, fun).unwrap();

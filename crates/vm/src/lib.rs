@@ -23,7 +23,7 @@ mod uses;
 
 pub use executable::{Executable, Functions, LANES, Options};
 pub use kernels::Machine;
-pub use pullback_words::Outcome;
+pub use pullback_abi::Outcome;
 pub use session::{Limits, Session, is_out_of_work};
 
 /// Kernels by themselves: only the tests of this crate call them with registers of their own.

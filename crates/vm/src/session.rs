@@ -4,11 +4,11 @@
 
 use crate::executable::Executable;
 use crate::run::{Context, Frame, Stop, run};
+use pullback_abi::{Outcome, Room, Workspace, stop, with_values};
 use pullback_base::index::Index;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
 use pullback_kernel::FunctionId;
-use pullback_words::{Outcome, Room, Workspace, stop, with_values};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 

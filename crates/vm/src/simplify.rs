@@ -7,11 +7,11 @@
 //! states of loops count, and what became equal by putting loops into lanes.)
 
 use crate::uses::{Counts, mentioned, reads};
+use pullback_abi::word;
 use pullback_base::Table;
 use pullback_base::index::{IdTable, IndexVec};
 use pullback_kernel::{Block, Function, Ins, Operand, Order, Reg, Ty, walk};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
-use pullback_words::word;
 use std::collections::BTreeSet;
 
 /// Simplifies a function.

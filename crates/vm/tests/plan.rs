@@ -24,17 +24,17 @@ fn planned_and_taken(program: &Program, fun: FunId, args: &[Value]) -> Option<(u
     schedule(&mut joined, &schedule::Options::new(8, model));
     for module in [&module, &in_lanes, &joined] {
         let plan = plan.clone().as_scheduled(module);
-        let least = plan.least(&pullback_words::sizes(&given)).all;
+        let least = plan.least(&pullback_abi::sizes(&given)).all;
         let executable = Executable::new(module, &Options::default());
         let out = executable.session().call(id, &given, &f.results, Limits::default()).ok()?;
         assert!(out.peak_bytes >= least, "{least} bytes were planned, {} taken", out.peak_bytes);
         // One byte less than what is planned is too little; what was taken is enough.
-        let sizes = pullback_words::sizes(&given);
+        let sizes = pullback_abi::sizes(&given);
         assert!(plan.check(&sizes, out.peak_bytes).is_ok());
         assert!(least == 0 || plan.check(&sizes, least - 1).is_err());
         taken.push(out.peak_bytes);
     }
-    Some((plan.least(&pullback_words::sizes(&given)).all, taken[0]))
+    Some((plan.least(&pullback_abi::sizes(&given)).all, taken[0]))
 }
 
 /// The bytes of tapes that are planned.
@@ -42,7 +42,7 @@ fn tapes(program: &Program, fun: FunId, args: &[Value]) -> u64 {
     let Ok((module, id)) = lower(program, fun) else { return 0 };
     let f = &program.funs[fun];
     let given: Vec<(&Type, &Value)> = f.params.iter().map(|p| &program.vars[*p].ty).zip(args).collect();
-    Plan::new(&module, id).least(&pullback_words::sizes(&given)).tapes
+    Plan::new(&module, id).least(&pullback_abi::sizes(&given)).tapes
 }
 
 #[test]

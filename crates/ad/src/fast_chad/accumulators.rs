@@ -4,7 +4,7 @@
 //! that does not change while the body is reversed, and adding `v` at `ix` transposes to reading it at `ix`. An index out
 //! of range adds nothing, so it reads zero. The reverse pass never adds to source accumulators again.
 
-use super::ct::Ct;
+use super::cotangent::Cotangent;
 use super::desc::Desc;
 use super::reverse::{Env, Final, Reverse, unsupported};
 use super::scatter::{in_range, zero_part};
@@ -20,7 +20,7 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         inits: &[Atom],
         lam: &Lam,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rule("fast_chad.with_acc", stm);
@@ -74,7 +74,7 @@ impl<'p> Reverse<'p> {
                 let atoms = here.atoms.iter().map(|&x| self.b.emit(same_view(x, view), "x_bar")).collect();
                 let ty = self.b.program.vars[y].ty.clone();
                 let Type::Acc(ty) = ty else { return };
-                Final { ct: Ct::new(self.stored(&ty), atoms), path: Vec::new() }
+                Final { ct: Cotangent::new(self.stored(&ty), atoms), path: Vec::new() }
             }
         };
         self.finals.insert(y, part);
@@ -110,13 +110,13 @@ impl<'p> Reverse<'p> {
                 _ => continue,
             };
             let atoms = self.b.emit_all(exp, "x_bar").into_iter().map(Atom::Var).collect();
-            self.finals.insert(y, Final { ct: Ct::new(desc, atoms), path: Vec::new() });
+            self.finals.insert(y, Final { ct: Cotangent::new(desc, atoms), path: Vec::new() });
         }
         Ok(())
     }
 
     /// The cotangent of the final value of the accumulator that an arm gives as result `k`.
-    fn final_in_arm(&mut self, arm: &Body, k: usize, stm: &Stm) -> Result<Ct, Unsupported> {
+    fn final_in_arm(&mut self, arm: &Body, k: usize, stm: &Stm) -> Result<Cotangent, Unsupported> {
         let mut only_names = true;
         for inner in &arm.stms {
             if inner.pat.iter().any(|&v| self.b.program.vars[v].ty.is_acc()) {
@@ -157,13 +157,13 @@ impl<'p> Reverse<'p> {
             return;
         }
         let path: Vec<Atom> = whole.path.iter().chain(ix).copied().collect();
-        let zero = |s: &mut Self| s.dense_of(v, &Ct::absent()).atoms;
+        let zero = |s: &mut Self| s.dense_of(v, &Cotangent::absent()).atoms;
         let part = self.read_or_zero(&whole.ct, &path, zero);
         self.contribute(env, v, part);
     }
 
     /// The part at its path, zero (of the shape of other parts) if that is out of range.
-    fn row_or_zero(&mut self, whole: &Final) -> Ct {
+    fn row_or_zero(&mut self, whole: &Final) -> Cotangent {
         let zero = |s: &mut Self| {
             let rows = whole.ct.atoms.iter();
             rows.map(|&array| zero_part(&mut s.b, array, whole.path.len())).collect()
@@ -172,11 +172,16 @@ impl<'p> Reverse<'p> {
     }
 
     /// The element at `path`, `zero` if that is out of range.
-    fn read_or_zero(&mut self, whole: &Ct, path: &[Atom], zero: impl FnOnce(&mut Self) -> Vec<Atom>) -> Ct {
+    fn read_or_zero(
+        &mut self,
+        whole: &Cotangent,
+        path: &[Atom],
+        zero: impl FnOnce(&mut Self) -> Vec<Atom>,
+    ) -> Cotangent {
         if path.is_empty() {
             return whole.clone();
         }
-        let Some(&array) = whole.atoms.first() else { return Ct::absent() };
+        let Some(&array) = whole.atoms.first() else { return Cotangent::absent() };
         let mut inside = Atom::bool(true);
         for (dim, &i) in path.iter().enumerate() {
             let n = self.b.size(array, dim);
@@ -190,7 +195,7 @@ impl<'p> Reverse<'p> {
         let zero = zero(self);
         let otherwise = self.b.close(zero);
         let out = self.b.emit_all(Exp::If(inside, then, otherwise), "x_bar");
-        Ct::new(part.desc, out.into_iter().map(Atom::Var).collect())
+        Cotangent::new(part.desc, out.into_iter().map(Atom::Var).collect())
     }
 }
 

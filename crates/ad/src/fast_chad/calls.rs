@@ -13,10 +13,10 @@
 //! The tapes of functions that call themselves more than once may grow with the number of calls: some are given up and made
 //! again (see [`super::kept`]), or needed no more, since `f_now` returns results and cotangents (see [`super::at_once`]).
 
-use super::at_once::AtOnce;
-use super::ct::{Ct, split, zero};
+use super::cotangent::{Cotangent, split, zero};
 use super::dense::Place;
 use super::desc::{Desc, optional};
+use super::joint_reversal::AtOnce;
 use super::locate::{Lends, Locate};
 use super::reads::Reads;
 use super::reverse::{Env, Final, Forward, Reverse};
@@ -88,7 +88,7 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         f: FunId,
         args: &[Atom],
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Forward {
         if let Some(AtOnce { now, bars }) = &self.at_once
@@ -268,14 +268,14 @@ impl<'p> Reverse<'p> {
         for (&y, _) in lam.body.result.iter().zip(pair.wanted.iter()).filter(|(_, w)| **w) {
             let desc = self.stored_of(y);
             let atoms = self.parameters(&desc.types(), "y_bar", &mut params);
-            self.contribute(&mut env, y, Ct::new(desc, atoms));
+            self.contribute(&mut env, y, Cotangent::new(desc, atoms));
         }
         env.accs = Rc::new(self.accumulators(pair, lam, &mut params));
         for (&x, role) in lam.params.iter().zip(pair.roles.iter()) {
             if let Role::Read(desc, depth) = role {
                 let atoms = self.parameters(&desc.types(), "final_bar", &mut params);
                 let path = self.parameters(&vec![Type::I64; *depth], "i", &mut params);
-                self.finals.insert(x, Final { ct: Ct::new(desc.clone(), atoms), path });
+                self.finals.insert(x, Final { ct: Cotangent::new(desc.clone(), atoms), path });
             }
         }
         let rest = self.stms(&lam.body.stms, &mut env)?;
@@ -428,7 +428,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// A cotangent in a form whose zero needs no shapes: arrays as options.
-    fn optional_of(&mut self, ty: &Type, c: &Ct, place: &Place) -> Vec<Atom> {
+    fn optional_of(&mut self, ty: &Type, c: &Cotangent, place: &Place) -> Vec<Atom> {
         let stored = self.stored(ty);
         let to = optional(&stored);
         match (ty, &to) {
@@ -441,7 +441,7 @@ impl<'p> Reverse<'p> {
             (Type::Array(_), _) if c.is_absent() => zero(&mut self.b, &to),
             (Type::Array(_), _) => {
                 let atoms = self.dense(ty, c, place);
-                super::ct::coerce(&mut self.b, &Ct::new(stored, atoms), &to)
+                super::cotangent::coerce(&mut self.b, &Cotangent::new(stored, atoms), &to)
             }
             _ => self.dense(ty, c, place),
         }

@@ -22,7 +22,7 @@
 //! values (the forward sweep of an inner derivative) has them stored already and keeps everything; second derivatives
 //! store what the schedule of the first one does.
 
-use super::ct::Ct;
+use super::cotangent::Cotangent;
 use super::effects::{can_leave_out, without_effects};
 use super::reverse::{Env, Forward, Reverse};
 use crate::contract::Unsupported;
@@ -38,7 +38,13 @@ pub(crate) const LOGARITHMIC: u32 = 16;
 
 impl<'p> Reverse<'p> {
     /// Reverses a loop as its attributes say.
-    pub(crate) fn attributed_loop(&mut self, stm: &Stm, l: &Loop, cts: Vec<Ct>, env: &mut Env) -> Forward {
+    pub(crate) fn attributed_loop(
+        &mut self,
+        stm: &Stm,
+        l: &Loop,
+        cts: Vec<Cotangent>,
+        env: &mut Env,
+    ) -> Forward {
         self.rule("fast_chad.loop", stm);
         let attrs = &l.attrs;
         let whole = Loop { attrs: LoopAttrs::default(), ..l.clone() };
@@ -102,7 +108,7 @@ impl<'p> Reverse<'p> {
         Loop { attrs: LoopAttrs { tape: Some(TapePolicy::Revolve(1)), ..LoopAttrs::default() }, ..l }
     }
 
-    fn logarithmic(&mut self, stm: &Stm, l: &Loop, cts: Vec<Ct>, env: &mut Env) -> Forward {
+    fn logarithmic(&mut self, stm: &Stm, l: &Loop, cts: Vec<Cotangent>, env: &mut Env) -> Forward {
         let slots = self.b.fresh(Type::I64, "slots");
         let n = trips(l);
         let l = self.revolving(l.clone(), slots);
@@ -122,7 +128,7 @@ impl<'p> Reverse<'p> {
     ///
     /// What an iteration stores is measured on the first one, which runs once more for that: the sizes that a program
     /// makes are known only when it runs.
-    fn limited(&mut self, stm: &Stm, l: &Loop, limit: u64, cts: Vec<Ct>, env: &mut Env) -> Forward {
+    fn limited(&mut self, stm: &Stm, l: &Loop, limit: u64, cts: Vec<Cotangent>, env: &mut Env) -> Forward {
         let first = self.first_iteration(stm, l, &cts, env)?;
         let slots = self.b.fresh(Type::I64, "slots");
         let again = copied(&mut self.b, l);
@@ -168,7 +174,13 @@ impl<'p> Reverse<'p> {
 
     /// What a loop that stores everything does in an iteration: a function of the state and the counter that returns the
     /// next state and what is stored.
-    fn first_iteration(&mut self, stm: &Stm, l: &Loop, cts: &[Ct], env: &Env) -> Result<Lam, Unsupported> {
+    fn first_iteration(
+        &mut self,
+        stm: &Stm,
+        l: &Loop,
+        cts: &[Cotangent],
+        env: &Env,
+    ) -> Result<Lam, Unsupported> {
         let body =
             Body { stms: vec![Stm { pat: stm.pat.clone(), exp: Exp::Loop(l.clone()) }], result: vec![] };
         let copy = self.copy_lam(&Lam { params: Vec::new(), body }).body;

@@ -4,7 +4,7 @@
 //! accumulator of what it stands for. Where that is not open yet, it is opened instead of one for the name: whoever made the
 //! array pays for its zeros once, and the cotangent that the state of a loop has is taken over.
 
-use super::ct::{coerce, split};
+use super::cotangent::{coerce, split};
 use super::desc::{as_hot, optional};
 use super::reverse::{Env, Reverse, alias};
 use crate::contract::Unsupported;
@@ -132,7 +132,7 @@ impl Reverse<'_> {
     /// The cotangents of what may be an array, handed on to it before their turn: where the array gets an accumulator now,
     /// they are its first value, and not to be added to zeros later.
     pub(crate) fn hand_on(&mut self, env: &mut Env, x: Var) {
-        let whole = |c: &super::ct::Ct| !as_hot(&c.desc).0.is_absent();
+        let whole = |c: &super::cotangent::Cotangent| !as_hot(&c.desc).0.is_absent();
         let mut done: Vec<Var> = vec![x];
         loop {
             let mut not = IdSet::new();
@@ -208,7 +208,7 @@ impl Reverse<'_> {
             self.b.open();
             let mut result = Vec::new();
             for target in &targets {
-                let part = if target == arm { c.clone() } else { super::ct::Ct::absent() };
+                let part = if target == arm { c.clone() } else { super::cotangent::Cotangent::absent() };
                 result.extend(coerce(&mut self.b, &part, &wide));
             }
             lams.push(Lam { params, body: self.b.close(result) });
@@ -296,7 +296,7 @@ impl Reverse<'_> {
         &mut self,
         env: &mut Env,
         y: Var,
-        c: super::ct::Ct,
+        c: super::cotangent::Cotangent,
     ) -> Result<(), Unsupported> {
         if env.accs.contains_key(&y) {
             self.contribute(env, y.into(), c);
@@ -309,7 +309,7 @@ impl Reverse<'_> {
         Ok(())
     }
     /// Whether a cotangent of a name should go there: nobody in this body pays for making it dense.
-    pub(crate) fn goes_by_name(&self, env: &Env, y: Var, c: &super::ct::Ct) -> bool {
+    pub(crate) fn goes_by_name(&self, env: &Env, y: Var, c: &super::cotangent::Cotangent) -> bool {
         let ty = self.b.ty(y.into());
         c.desc != self.stored(&ty) && (env.accs.contains_key(&y) || !self.stands_for(env, y).1.is_empty())
     }

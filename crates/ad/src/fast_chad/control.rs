@@ -6,7 +6,7 @@
 //! in the other arms. Loops: the saved values are stacked by the forward loop and read backwards.
 
 use super::config::Accumulate;
-use super::ct::{Ct, coerce, pack, plus, split, unpack, zero};
+use super::cotangent::{Cotangent, coerce, pack, plus, split, unpack, zero};
 use super::cut::Plan;
 use super::desc::{Alternative, Desc, choice, join, optional};
 use super::reverse::{Env, Reverse};
@@ -35,7 +35,7 @@ struct Arm {
     result: Vec<Atom>,
     reverse: Vec<Stm>,
     /// Of the parameters, then of the free variables.
-    outs: Vec<Ct>,
+    outs: Vec<Cotangent>,
 }
 
 /// A branch after reversal: the forward branch, and what the reverse one gives to the scrutinee's payload and to free variables.
@@ -47,7 +47,7 @@ struct Branch {
 }
 
 impl<'p> Reverse<'p> {
-    pub(crate) fn inject(&mut self, stm: &Stm, k: usize, xs: &[Atom], c: &Ct, env: &mut Env) {
+    pub(crate) fn inject(&mut self, stm: &Stm, k: usize, xs: &[Atom], c: &Cotangent, env: &mut Env) {
         let fields: Vec<Desc> = match &c.desc {
             Desc::Choice(alternatives) => alternatives[k].fields.clone(),
             Desc::Tree(_) => {
@@ -86,7 +86,7 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         z: Atom,
         arms: Vec<(Vec<Var>, &Body)>,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         let open = self.opened_in_arms(stm, env);
@@ -100,7 +100,7 @@ impl<'p> Reverse<'p> {
         };
         let Some(Branch { forward, payload, frees, joined }) = made else { return Ok(vec![stm.clone()]) };
         let (to_z, rest) = out.split_at(payload.count());
-        self.contribute(env, z, Ct::new(payload, to_z.to_vec()));
+        self.contribute(env, z, Cotangent::new(payload, to_z.to_vec()));
         for (v, c) in frees.iter().zip(split(&joined, &rest[..joined.iter().map(Desc::count).sum()])) {
             self.contribute(env, (*v).into(), c);
         }
@@ -113,7 +113,7 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         z: Atom,
         arms: Vec<(Vec<Var>, &Body)>,
-        cts: &[Ct],
+        cts: &[Cotangent],
         env: &mut Env,
         made: &mut Option<Branch>,
     ) -> Result<Vec<Atom>, Unsupported> {
@@ -167,7 +167,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         params: Vec<Var>,
         body: &Body,
-        cts: &[Ct],
+        cts: &[Cotangent],
         frees: &[Var],
         env: &Env,
     ) -> Result<Arm, Unsupported> {
@@ -211,7 +211,7 @@ impl<'p> Reverse<'p> {
         if !payload.is_absent() {
             let ty = payload.types().swap_remove(0);
             // Zero for a payload that gets nothing: then it may be added to anything.
-            let exp = if fields.iter().all(Ct::is_absent) {
+            let exp = if fields.iter().all(Cotangent::is_absent) {
                 Exp::Inject(ty, 0, Vec::new())
             } else {
                 let whole = matches!(payload, Desc::Tree(_));
@@ -234,7 +234,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// The cotangent of a field of a recursive sum: whole, since its descriptor cannot say what is absent.
-    fn field_value(&mut self, v: Var, c: &Ct) -> Atom {
+    fn field_value(&mut self, v: Var, c: &Cotangent) -> Atom {
         let ty = self.b.ty(v.into());
         if self.b.program.is_active(&ty) { self.value(&ty, c, v.into()) } else { pack(&mut self.b, c) }
     }
@@ -328,7 +328,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         l: &Loop,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.loop_by(stm, l, cts, env, Self::loop_reverse)
@@ -339,7 +339,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         l: &Loop,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
         make: impl FnOnce(&mut Self, &Stm, &Loop, ReverseLoop<'_>, &mut Env, &mut Vec<Stm>) -> Reversed,
     ) -> Result<Vec<Stm>, Unsupported> {
@@ -358,7 +358,7 @@ impl<'p> Reverse<'p> {
             descs.push(d.desc);
         }
         for &v in &scalars {
-            let d = self.dense_of(v.into(), &Ct::absent());
+            let d = self.dense_of(v.into(), &Cotangent::absent());
             init.extend(d.atoms);
             descs.push(d.desc);
         }
@@ -500,7 +500,7 @@ impl<'p> Reverse<'p> {
         state: &[usize],
         scalars: &[Var],
         descs: &[Desc],
-        before: &[Ct],
+        before: &[Cotangent],
         env: &mut Env,
     ) -> Vec<Atom> {
         let mut result = Vec::new();
@@ -558,7 +558,7 @@ pub(crate) struct ReverseLoop<'a> {
     pub(crate) init: Vec<Atom>,
     pub(crate) descs: &'a [Desc],
     /// What the body stacks, with cotangents.
-    pub(crate) stacked: Vec<(Atom, Ct)>,
+    pub(crate) stacked: Vec<(Atom, Cotangent)>,
     pub(crate) trips: Atom,
 }
 

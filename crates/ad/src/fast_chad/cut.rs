@@ -17,7 +17,7 @@
 //! paths. The cut nearest to the source is the same for every maximum flow.
 
 use super::config::Tape;
-use super::lasting::holds_arrays;
+use super::reloadable::holds_arrays;
 use super::reverse::Reverse;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::traverse::{free_vars, free_vars_exp};

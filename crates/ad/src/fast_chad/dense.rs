@@ -4,7 +4,7 @@
 //! accumulation). Zeros take their shapes from sizes computed in the forward part. An existing dense contribution is
 //! the initial value of the accumulator that takes over.
 
-use super::ct::{Ct, coerce, pack, split};
+use super::cotangent::{Cotangent, coerce, pack, split};
 use super::desc::{Desc, as_hot};
 use super::reverse::{Env, Reverse};
 use crate::contract::Unsupported;
@@ -36,14 +36,14 @@ impl Place {
 
 impl<'p> Reverse<'p> {
     /// The cotangent of `x` in the stored representation of its type.
-    pub(crate) fn dense_of(&mut self, x: Atom, c: &Ct) -> Ct {
+    pub(crate) fn dense_of(&mut self, x: Atom, c: &Cotangent) -> Cotangent {
         let ty = self.b.ty(x);
         let atoms = self.dense(&ty, c, &Place::new(x));
-        Ct::new(self.stored(&ty), atoms)
+        Cotangent::new(self.stored(&ty), atoms)
     }
 
     /// A cotangent in the stored representation of a type. Cost: the size of the arrays that are not there yet.
-    pub(crate) fn dense(&mut self, ty: &Type, c: &Ct, place: &Place) -> Vec<Atom> {
+    pub(crate) fn dense(&mut self, ty: &Type, c: &Cotangent, place: &Place) -> Vec<Atom> {
         let to = self.stored(ty);
         if c.desc == to {
             return c.atoms.clone();
@@ -64,14 +64,14 @@ impl<'p> Reverse<'p> {
         }
     }
 
-    fn dense_array(&mut self, ty: &Type, item: &Type, to: &Desc, c: &Ct, place: &Place) -> Vec<Atom> {
+    fn dense_array(&mut self, ty: &Type, item: &Type, to: &Desc, c: &Cotangent, place: &Place) -> Vec<Atom> {
         match &c.desc {
             Desc::Array(row) => {
                 let width = self.b.size(c.atoms[0], 0);
                 let types: Vec<Type> = row.types();
                 let params: Vec<Var> = types.iter().map(|t| self.b.fresh(t.clone(), "row")).collect();
                 self.b.open();
-                let row = Ct::new((**row).clone(), params.iter().map(|&v| v.into()).collect());
+                let row = Cotangent::new((**row).clone(), params.iter().map(|&v| v.into()).collect());
                 let atoms = self.dense(item, &row, &place.element());
                 let body = self.b.close(atoms);
                 let lam = Lam { params, body };
@@ -86,7 +86,7 @@ impl<'p> Reverse<'p> {
                 let none = self.b.close(zeros);
                 let params: Vec<Var> = inner.types().into_iter().map(|t| self.b.fresh(t, "x_bar")).collect();
                 self.b.open();
-                let there = Ct::new(inner, params.iter().map(|&v| v.into()).collect());
+                let there = Cotangent::new(inner, params.iter().map(|&v| v.into()).collect());
                 let atoms = self.dense(ty, &there, place);
                 let some = self.b.close(atoms);
                 let arms = vec![Lam { params: vec![], body: none }, Lam { params, body: some }];
@@ -97,7 +97,7 @@ impl<'p> Reverse<'p> {
                 let Some(parts) = c.hot_parts() else { return Vec::new() };
                 let base = self.dense(ty, &parts.dense, place);
                 let entries =
-                    Ct::new(
+                    Cotangent::new(
                         Desc::Hot { dense: Box::new(Desc::Absent), entries: as_hot(&c.desc).1 },
                         std::iter::once(parts.len)
                             .chain(parts.entries.iter().flat_map(|e| {
@@ -114,7 +114,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// Adds to dense arrays through accumulators: in place where they are owned.
-    pub(crate) fn add_into(&mut self, base: Vec<Atom>, desc: &Desc, c: &Ct) -> Vec<Atom> {
+    pub(crate) fn add_into(&mut self, base: Vec<Atom>, desc: &Desc, c: &Cotangent) -> Vec<Atom> {
         let types: Vec<Type> = base.iter().map(|&a| Type::acc(self.b.ty(a))).collect();
         let accs: Vec<Var> = types.into_iter().map(|t| self.b.fresh(t, "acc")).collect();
         self.b.open();
@@ -126,13 +126,13 @@ impl<'p> Reverse<'p> {
     }
 
     /// A dense cotangent made by a map, with the shape of `a`: a map over nothing does not know the inner sizes.
-    pub(crate) fn with_shape(&mut self, a: Atom, c: Ct) -> Ct {
+    pub(crate) fn with_shape(&mut self, a: Atom, c: Cotangent) -> Cotangent {
         let ty = self.b.ty(a);
         if c.desc != self.stored(&ty) || !self.is_active(a) {
             return c;
         }
         let atoms = self.reshaped(c.atoms, &ty, &Place::new(a));
-        Ct::new(c.desc, atoms)
+        Cotangent::new(c.desc, atoms)
     }
     fn reshaped(&mut self, atoms: Vec<Atom>, ty: &Type, place: &Place) -> Vec<Atom> {
         let rank = ty.rank();
@@ -150,26 +150,26 @@ impl<'p> Reverse<'p> {
         let rank = ty.rank();
         let desc = self.stored(ty.base());
         let shape: Vec<Atom> = (0..rank).map(|d| self.size(place.of, &place.path, place.skip + d)).collect();
-        let zeros = super::ct::zero(&mut self.b, &desc);
+        let zeros = super::cotangent::zero(&mut self.b, &desc);
         zeros.into_iter().map(|z| self.b.emit(Exp::Replicate(shape.clone(), z), "zeros")).collect()
     }
 
     /// The element of a dense array at these indices.
-    pub(crate) fn element(&mut self, d: &Ct, ix: &[Atom]) -> Ct {
+    pub(crate) fn element(&mut self, d: &Cotangent, ix: &[Atom]) -> Cotangent {
         let mut desc = &d.desc;
         for _ in ix {
             match desc.element() {
                 Some(item) => desc = item,
-                None => return Ct::absent(),
+                None => return Cotangent::absent(),
             }
         }
         let desc = desc.clone();
         let atoms = d.atoms.iter().map(|&a| self.b.index(a, ix)).collect();
-        Ct::new(desc, atoms)
+        Cotangent::new(desc, atoms)
     }
 
     /// Adds a cotangent to accumulators for the stored representation `desc`, at leading indices `ix`.
-    pub(crate) fn accumulate(&mut self, accs: &[Atom], desc: &Desc, ix: &[Atom], c: &Ct) {
+    pub(crate) fn accumulate(&mut self, accs: &[Atom], desc: &Desc, ix: &[Atom], c: &Cotangent) {
         if c.is_absent() {
             return;
         }
@@ -204,7 +204,7 @@ impl<'p> Reverse<'p> {
                 let i = self.b.fresh(Type::I64, "i");
                 let params: Vec<Var> = row.types().into_iter().map(|t| self.b.fresh(t, "row")).collect();
                 self.b.open();
-                let row = Ct::new((**row).clone(), params.iter().map(|&v| v.into()).collect());
+                let row = Cotangent::new((**row).clone(), params.iter().map(|&v| v.into()).collect());
                 let at: Vec<Atom> = ix.iter().copied().chain([i.into()]).collect();
                 self.accumulate(accs, item, &at, &row);
                 let body = self.b.close(vec![Atom::bool(false)]);
@@ -226,7 +226,7 @@ impl<'p> Reverse<'p> {
         let none = self.b.close(vec![Atom::bool(false)]);
         let params: Vec<Var> = inner.types().into_iter().map(|t| self.b.fresh(t, "x_bar")).collect();
         self.b.open();
-        let there = Ct::new(inner.clone(), params.iter().map(|&v| v.into()).collect());
+        let there = Cotangent::new(inner.clone(), params.iter().map(|&v| v.into()).collect());
         self.accumulate(accs, desc, ix, &there);
         let some = self.b.close(vec![Atom::bool(false)]);
         let arms = vec![Lam { params: vec![], body: none }, Lam { params, body: some }];
@@ -295,18 +295,18 @@ impl<'p> Reverse<'p> {
     }
 
     /// A cotangent as a value of the type that the contract says; `x` is the primal value.
-    pub fn value(&mut self, ty: &Type, c: &Ct, x: Atom) -> Atom {
+    pub fn value(&mut self, ty: &Type, c: &Cotangent, x: Atom) -> Atom {
         let full = self.full(ty);
         if c.desc == full {
             return pack(&mut self.b, c);
         }
         let stored = self.dense(ty, c, &Place::new(x));
-        let stored = Ct::new(self.stored(ty), stored);
+        let stored = Cotangent::new(self.stored(ty), stored);
         self.fill(ty, &stored, x)
     }
 
     /// From the stored representation to the full value: options below sums become arrays.
-    fn fill(&mut self, ty: &Type, c: &Ct, x: Atom) -> Atom {
+    fn fill(&mut self, ty: &Type, c: &Cotangent, x: Atom) -> Atom {
         let full = self.full(ty);
         if c.desc == full {
             return pack(&mut self.b, c);
@@ -325,19 +325,19 @@ impl<'p> Reverse<'p> {
             Type::Sum(_) | Type::Named(_) => self.fill_sum(ty, &full, c, x),
             Type::Scalar(_) | Type::Acc(_) => {
                 let atoms = coerce(&mut self.b, c, &full);
-                pack(&mut self.b, &Ct::new(full, atoms))
+                pack(&mut self.b, &Cotangent::new(full, atoms))
             }
         }
     }
 
-    fn fill_array(&mut self, ty: &Type, item: &Type, full: &Desc, c: &Ct, x: Atom) -> Atom {
+    fn fill_array(&mut self, ty: &Type, item: &Type, full: &Desc, c: &Cotangent, x: Atom) -> Atom {
         match &c.desc {
             Desc::Array(row) => {
                 let width = self.b.size(x, 0);
                 let primal = self.b.fresh(item.clone(), "x");
                 let params: Vec<Var> = row.types().into_iter().map(|t| self.b.fresh(t, "row")).collect();
                 self.b.open();
-                let row = Ct::new((**row).clone(), params.iter().map(|&v| v.into()).collect());
+                let row = Cotangent::new((**row).clone(), params.iter().map(|&v| v.into()).collect());
                 let value = self.fill(item, &row, primal.into());
                 let body = self.b.close(vec![value]);
                 let lam = Lam { params: std::iter::once(primal).chain(params).collect(), body };
@@ -351,7 +351,7 @@ impl<'p> Reverse<'p> {
                 let none = self.b.close(zero.into_iter().collect());
                 let params: Vec<Var> = inner.types().into_iter().map(|t| self.b.fresh(t, "x_bar")).collect();
                 self.b.open();
-                let there = Ct::new(inner, params.iter().map(|&v| v.into()).collect());
+                let there = Cotangent::new(inner, params.iter().map(|&v| v.into()).collect());
                 let value = self.fill(ty, &there, x);
                 let some = self.b.close(vec![value]);
                 let arms = vec![Lam { params: vec![], body: none }, Lam { params, body: some }];
@@ -364,15 +364,15 @@ impl<'p> Reverse<'p> {
             | Desc::Tree(_)
             | Desc::Hot { .. } => {
                 let atoms = coerce(&mut self.b, c, full);
-                pack(&mut self.b, &Ct::new(full.clone(), atoms))
+                pack(&mut self.b, &Cotangent::new(full.clone(), atoms))
             }
         }
     }
 
-    fn fill_sum(&mut self, ty: &Type, full: &Desc, c: &Ct, x: Atom) -> Atom {
+    fn fill_sum(&mut self, ty: &Type, full: &Desc, c: &Cotangent, x: Atom) -> Atom {
         let Desc::Choice(alternatives) = &c.desc else {
-            let atoms = super::ct::zero(&mut self.b, full);
-            return pack(&mut self.b, &Ct::new(full.clone(), atoms));
+            let atoms = super::cotangent::zero(&mut self.b, full);
+            return pack(&mut self.b, &Cotangent::new(full.clone(), atoms));
         };
         let result = full.value_type();
         let variants = self.b.program.variants(ty).unwrap_or_default().to_vec();
@@ -397,7 +397,8 @@ impl<'p> Reverse<'p> {
                     if j + 1 == k {
                         let mut values = Vec::new();
                         for (i, t) in variant.fields.iter().enumerate() {
-                            let part = super::ct::unpack(&mut self.b, &alternative.fields[i], bars[i].into());
+                            let part =
+                                super::cotangent::unpack(&mut self.b, &alternative.fields[i], bars[i].into());
                             values.push(self.fill(t, &part, fields[i].into()));
                         }
                         out = self.b.emit(Exp::Inject(result.clone(), k, values), "x_bar");

@@ -3,7 +3,7 @@
 //! Source: Schenck et al., SC 2022, section IV-D, transposed: reading at indices becomes adding at indices, a histogram of
 //! sums over the cotangent that `a` has already. Indices known to differ need no additions.
 
-use super::ct::Ct;
+use super::cotangent::Cotangent;
 use super::reverse::{Env, Reverse};
 use super::scatter::zero_row;
 use crate::contract::Unsupported;
@@ -33,7 +33,7 @@ impl Reverse<'_> {
         &mut self,
         stm: &Stm,
         (a, indices): (Atom, Atom),
-        c: Ct,
+        c: Cotangent,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rule("fast_chad.gather", stm);
@@ -77,7 +77,7 @@ impl Reverse<'_> {
             };
             atoms.push(self.b.emit(Exp::Soac(soac), "x_bar"));
         }
-        self.contribute(env, a, Ct::new(base.desc, atoms));
+        self.contribute(env, a, Cotangent::new(base.desc, atoms));
         Ok(vec![stm.clone()])
     }
 
@@ -86,7 +86,7 @@ impl Reverse<'_> {
         &mut self,
         stm: &Stm,
         (a, indices): (Atom, Atom),
-        c: Ct,
+        c: Cotangent,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rewrite(stm, vec![c], env, |b| {

@@ -13,7 +13,7 @@
 //! - all others (free variables to be differentiated, kinks, a cost that depends on values): the loop that it means.
 //!   Sequential, work `n`.
 
-use super::ct::Ct;
+use super::cotangent::Cotangent;
 use super::operator::{Kind, applied, kinds};
 use super::reverse::{Env, Reverse};
 use super::scatter::{Writes, each_in_range, in_range};
@@ -60,7 +60,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         h: Hist<'_>,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rule("fast_chad.hist", stm);
@@ -97,7 +97,8 @@ impl<'p> Reverse<'p> {
         if !may_be_bracketed_anew(self.b.program, h.lam) {
             return self.hist_loop(stm, h, cts, env);
         }
-        let bars: Vec<Ct> = stm.pat.iter().zip(&cts).map(|(&y, c)| self.dense_of(y.into(), c)).collect();
+        let bars: Vec<Cotangent> =
+            stm.pat.iter().zip(&cts).map(|(&y, c)| self.dense_of(y.into(), c)).collect();
         for (k, (to_dst, to_values)) in self.hist_general(h, &bars)?.into_iter().enumerate() {
             self.contribute(env, h.dst[k], to_dst);
             self.contribute(env, h.values[k], to_values);
@@ -109,14 +110,14 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         h: Hist<'_>,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rewrite(stm, cts, env, |b| loop_of(b, h))
     }
 
     /// `y = hist (+) dst is vs`: `dst_bar += y_bar`; `vs_bar[i] += y_bar[is[i]]`, zero where that is out of range.
-    fn hist_sum(&mut self, stm: &Stm, h: Hist<'_>, k: usize, c: &Ct, env: &mut Env) {
+    fn hist_sum(&mut self, stm: &Stm, h: Hist<'_>, k: usize, c: &Cotangent, env: &mut Env) {
         let d = self.dense_of(stm.pat[k].into(), c);
         if self.is_active(h.values[k]) {
             let part = self.rows_or_zeros(h.width, &d, h.indices, None);
@@ -128,7 +129,7 @@ impl<'p> Reverse<'p> {
 
     /// The forward pass finds the winner of each bin: the first position that attains the result, `width` if the
     /// destination does or nobody (then the destination is NaN, as in forward mode).
-    fn hist_extremum(&mut self, stm: &Stm, h: Hist<'_>, k: usize, c: &Ct, env: &mut Env) -> Vec<Stm> {
+    fn hist_extremum(&mut self, stm: &Stm, h: Hist<'_>, k: usize, c: &Cotangent, env: &mut Env) -> Vec<Stm> {
         let (y, dst, values) = (Atom::Var(stm.pat[k]), h.dst[k], h.values[k]);
         self.b.open();
         let size = self.b.size(y, 0);
@@ -176,7 +177,7 @@ impl<'p> Reverse<'p> {
                 let by_dst = b.op2(Op::Eq, p[0].into(), h.width);
                 vec![b.select(by_dst, p[1].into(), zero)]
             });
-            self.contribute(env, dst, Ct::new(d.desc, vec![kept[0].into()]));
+            self.contribute(env, dst, Cotangent::new(d.desc, vec![kept[0].into()]));
         }
         forward
     }
@@ -190,7 +191,7 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         h: Hist<'_>,
         k: usize,
-        c: &Ct,
+        c: &Cotangent,
         env: &mut Env,
     ) -> Result<(), Unsupported> {
         let d = self.dense_of(stm.pat[k].into(), c);
@@ -215,8 +216,8 @@ impl<'p> Reverse<'p> {
         }
         let careful = self.b.close(careful);
         let out = self.b.emit_all(Exp::If(normal, quick, careful), "x_bar");
-        self.contribute(env, dst, Ct::new(d.desc.clone(), vec![out[0].into()]));
-        self.contribute(env, values, Ct::new(d.desc, vec![out[1].into()]));
+        self.contribute(env, dst, Cotangent::new(d.desc.clone(), vec![out[0].into()]));
+        self.contribute(env, values, Cotangent::new(d.desc, vec![out[1].into()]));
         Ok(())
     }
 }

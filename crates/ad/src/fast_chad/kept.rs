@@ -14,7 +14,7 @@
 //! Assumes: the function may call itself more than once, takes no accumulators, and only reads arrays. Arguments are
 //!   arrays that last, or were made at a cost of their size, and that nobody writes to; else all tapes are kept.
 
-use super::lasting::{Lifetimes, holds_arrays, lifetimes};
+use super::reloadable::{Lifetimes, holds_arrays, lifetimes};
 use super::reverse::Reverse;
 use pullback_core::prune::prune_body;
 use pullback_core::traverse::{called_functions, for_each_stm, leads_to, reachable_functions};

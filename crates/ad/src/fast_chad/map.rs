@@ -5,7 +5,7 @@
 //! stored. If only finitely many elements of the results have cotangents, only those elements are run again.
 
 use super::chosen::opens;
-use super::ct::{Ct, HotEntry, coerce, split, zero};
+use super::cotangent::{Cotangent, HotEntry, coerce, split, zero};
 use super::desc::{Desc, array, optional};
 use super::reverse::{Env, Reverse, alias};
 use crate::contract::Unsupported;
@@ -25,7 +25,7 @@ const MAX_NESTED_RERUNS: usize = 2;
 struct Parts<'a> {
     width: Atom,
     arrays: &'a [Atom],
-    seeds: Vec<(Atom, Ct)>,
+    seeds: Vec<(Atom, Cotangent)>,
     scalars: &'a [Var],
 }
 
@@ -36,7 +36,7 @@ impl<'p> Reverse<'p> {
         width: Atom,
         lam: &Lam,
         arrays: &[Atom],
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rule("fast_chad.map", stm);
@@ -69,13 +69,13 @@ impl<'p> Reverse<'p> {
         let parts = split(&descs, &out[..count]);
         let (inputs, columns) = parts.split_at(arrays.len());
         for (&a, c) in arrays.iter().zip(inputs) {
-            let c = Ct::new(array(c.desc.clone()), c.atoms.clone());
+            let c = Cotangent::new(array(c.desc.clone()), c.atoms.clone());
             let c = self.with_shape(a, c);
             self.contribute(env, a, c);
         }
         for (&v, c) in scalars.iter().zip(columns) {
             let sums = c.atoms.iter().map(|&column| self.b.sum(width, column)).collect();
-            self.contribute(env, v.into(), Ct::new(c.desc.clone(), sums));
+            self.contribute(env, v.into(), Cotangent::new(c.desc.clone(), sums));
         }
         Ok(forward.into_iter().collect())
     }
@@ -109,7 +109,7 @@ impl<'p> Reverse<'p> {
             operands.extend(&c.atoms);
             seed_params.extend(&row);
             let row = row.into_iter().map(Atom::Var).collect();
-            self.contribute(env, r, Ct::new(item, row));
+            self.contribute(env, r, Cotangent::new(item, row));
         }
         for (p, accs) in rows {
             let row = View::Index(vec![i.into()]);
@@ -122,7 +122,7 @@ impl<'p> Reverse<'p> {
         self.lanes.pop();
         self.rounds.pop();
         let rest = rest?;
-        let outs: Vec<Ct> = lam.params.iter().chain(scalars).map(|&v| self.take(env, v)).collect();
+        let outs: Vec<Cotangent> = lam.params.iter().chain(scalars).map(|&v| self.take(env, v)).collect();
         descs.extend(outs.iter().map(|c| c.desc.clone()));
         let mut body = self.b.close(outs.into_iter().flat_map(|c| c.atoms).collect());
         prune_body(self.b.program, &mut body);
@@ -205,7 +205,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// Whether only single elements have cotangents, and few enough of them need a copy of the function.
-    fn is_sparse(&self, cts: &[Ct]) -> bool {
+    fn is_sparse(&self, cts: &[Cotangent]) -> bool {
         let mut copies = 1;
         for c in cts.iter().filter(|c| !c.is_absent()) {
             match c.hot_parts() {
@@ -223,7 +223,7 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         lam: &Lam,
         arrays: &[Atom],
-        cts: &[Ct],
+        cts: &[Cotangent],
         env: &mut Env,
     ) -> Result<(), Unsupported> {
         let hot = cts.iter().enumerate().filter_map(|(k, c)| Some((k, c.hot_parts()?.entries)));
@@ -271,7 +271,11 @@ impl<'p> Reverse<'p> {
         self.activate(&body, &[]);
         self.b.open();
         for (j, (k, e)) in entries.into_iter().enumerate() {
-            self.contribute(env, results[k].into(), Ct::hot(width, Atom::i64(j as i64), false, e.payload));
+            self.contribute(
+                env,
+                results[k].into(),
+                Cotangent::hot(width, Atom::i64(j as i64), false, e.payload),
+            );
         }
         for &y in &results {
             let c = self.take(env, y);
@@ -295,7 +299,7 @@ impl<'p> Reverse<'p> {
         copy: &Lam,
         arrays: &[Atom],
         index: Atom,
-        seed: (Atom, Ct),
+        seed: (Atom, Cotangent),
         env: &mut Env,
     ) -> Result<(), Unsupported> {
         for (&p, &a) in copy.params.iter().zip(arrays) {
@@ -309,7 +313,7 @@ impl<'p> Reverse<'p> {
         for (&p, &a) in params.iter().zip(arrays) {
             let c = self.take(env, p);
             let len = self.size(a, &[], 0);
-            self.contribute(env, a, Ct::hot(len, index, maybe, c));
+            self.contribute(env, a, Cotangent::hot(len, index, maybe, c));
         }
     }
 
@@ -320,7 +324,7 @@ impl<'p> Reverse<'p> {
         copy: &Lam,
         arrays: &[Atom],
         index: Atom,
-        seed: (Atom, Ct),
+        seed: (Atom, Cotangent),
         env: &mut Env,
     ) -> Result<(), Unsupported> {
         let there = self.b.op2(Op::Le, Atom::i64(0), index);
@@ -328,9 +332,10 @@ impl<'p> Reverse<'p> {
         self.b.open();
         self.rerun_element(copy, arrays, index, seed, &mut inner)?;
         self.rule("fast_chad.map", stm);
-        let of_params: Vec<Ct> = copy.params.iter().map(|&p| self.take(&mut inner, p)).collect();
-        let others: Vec<(Var, Ct)> = std::mem::take(&mut inner.cts).into_iter().collect();
-        let all: Vec<Ct> = of_params.into_iter().chain(others.iter().map(|(_, c)| c.clone())).collect();
+        let of_params: Vec<Cotangent> = copy.params.iter().map(|&p| self.take(&mut inner, p)).collect();
+        let others: Vec<(Var, Cotangent)> = std::mem::take(&mut inner.cts).into_iter().collect();
+        let all: Vec<Cotangent> =
+            of_params.into_iter().chain(others.iter().map(|(_, c)| c.clone())).collect();
         let wide: Vec<Desc> = all.iter().map(|c| optional(&c.desc)).collect();
         let mut result: Vec<Atom> =
             all.iter().zip(&wide).flat_map(|(c, d)| coerce(&mut self.b, c, d)).collect();
@@ -352,7 +357,7 @@ impl<'p> Reverse<'p> {
         for ((&p, &a), c) in copy.params.iter().zip(arrays).zip(&parts) {
             debug_assert!(self.active.contains(&p) || c.is_absent());
             let len = self.size(a, &[], 0);
-            self.contribute(env, a, Ct::hot(len, index, true, c.clone()));
+            self.contribute(env, a, Cotangent::hot(len, index, true, c.clone()));
         }
         for ((v, _), c) in others.iter().zip(&parts[copy.params.len()..]) {
             self.contribute(env, (*v).into(), c.clone());

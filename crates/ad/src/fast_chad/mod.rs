@@ -7,7 +7,7 @@
 //! Types: the cotangent of a value of type `t` is represented by the atoms of a descriptor `s ≤ T(t)` (see `desc`):
 //!   `A` absent, `R` float, `P` product, `C` sum, `T` array, `S` option, `H` multi-hot array; a recursive sum is one value.
 //! Notation: Γ_M is `Env::cts` (cotangents as values), Γ_A is `Env::accs` (open accumulators), `x_bar` a cotangent,
-//!   `acc` an accumulator, `primal` a forward value, `generatePlus` is `desc::sum` with `ct::plus`, `+=` is `contribute`.
+//!   `acc` an accumulator, `primal` a forward value, `generatePlus` is `desc::sum` with `cotangent::plus`, `+=` is `contribute`.
 //! Rules: (in the order of `Exp`; `y_bar` is the cotangent of what the statement binds; nothing happens if it is absent)
 //!   atom: x_bar += y_bar · prim: xᵢ_bar += ∂ᵢ · y_bar · tuple, proj: componentwise · inject: the payload ·
 //!   match, if: arm by arm, contributions joined · loop: backwards over the stacked values ·
@@ -39,14 +39,13 @@
 //! Not supported: vjp jvp (expanded before).
 
 mod accumulators;
-mod at_once;
-mod by_bin;
+mod cache_blocking;
 mod calls;
 mod checkpoint;
 mod chosen;
 mod config;
 mod control;
-pub(crate) mod ct;
+pub(crate) mod cotangent;
 pub(crate) mod cut;
 mod dense;
 pub(crate) mod desc;
@@ -54,21 +53,22 @@ mod effects;
 mod facts;
 mod gather;
 mod hist;
+mod joint_reversal;
 mod kept;
-mod lasting;
 mod locate;
 mod map;
-mod near;
 pub(crate) mod operator;
 mod reads;
 mod recurrence;
 mod reduce;
+mod reloadable;
 pub(crate) mod reverse;
 mod revolve;
 mod save;
 mod scan;
 mod scatter;
 mod shapes;
+mod sort_based_histogram;
 
 pub use config::{Accumulate, Config, ReduceRule, ScanRule, Tape, Variant};
 pub use revolve::iterations_run_again;
@@ -92,7 +92,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("shapes.rs"),
         include_str!("control.rs"),
         include_str!("calls.rs"),
-        include_str!("at_once.rs"),
+        include_str!("joint_reversal.rs"),
         include_str!("checkpoint.rs"),
         include_str!("revolve.rs"),
         include_str!("map.rs"),
@@ -101,7 +101,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("scan.rs"),
         include_str!("gather.rs"),
         include_str!("hist.rs"),
-        include_str!("by_bin.rs"),
+        include_str!("sort_based_histogram.rs"),
         include_str!("scatter.rs"),
         include_str!("accumulators.rs"),
     ],

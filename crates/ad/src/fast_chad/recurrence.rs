@@ -12,7 +12,7 @@
 //! associative if derivatives do not depend on brackets (smooth operators).
 
 use super::config::ScanRule;
-use super::ct::{Ct, plus};
+use super::cotangent::{Cotangent, plus};
 use super::desc::Desc;
 use super::operator::{Fold, applied, is_straight};
 use super::reverse::{Env, Reverse};
@@ -34,10 +34,11 @@ impl<'p> Reverse<'p> {
         rule: ScanRule,
         stm: &Stm,
         fold: &Fold,
-        cts: &[Ct],
-    ) -> Result<Vec<Ct>, Unsupported> {
+        cts: &[Cotangent],
+    ) -> Result<Vec<Cotangent>, Unsupported> {
         let active: Vec<usize> = (0..fold.count()).filter(|&k| self.is_active(fold.left(k).into())).collect();
-        let bars: Vec<Ct> = active.iter().map(|&k| self.dense_of(stm.pat[k].into(), &cts[k])).collect();
+        let bars: Vec<Cotangent> =
+            active.iter().map(|&k| self.dense_of(stm.pat[k].into(), &cts[k])).collect();
         let by_jacobians = match rule {
             ScanRule::Jacobians => self.by_jacobians(stm, fold, &active, &bars)?,
             ScanRule::Chosen | ScanRule::Lifted | ScanRule::Backward => None,
@@ -46,7 +47,7 @@ impl<'p> Reverse<'p> {
             Some(done) => done,
             None => self.by_lifting(stm, fold, &active, &bars)?,
         };
-        let mut out = vec![Ct::absent(); fold.count()];
+        let mut out = vec![Cotangent::absent(); fold.count()];
         for (k, c) in active.into_iter().zip(done) {
             out[k] = c;
         }
@@ -79,8 +80,8 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         fold: &Fold,
         active: &[usize],
-        bars: &[Ct],
-    ) -> Result<Option<Vec<Ct>>, Unsupported> {
+        bars: &[Cotangent],
+    ) -> Result<Option<Vec<Cotangent>>, Unsupported> {
         let s = self.b.scalar(fold.left(active[0]).into());
         let next = self.following(fold);
         let is = self.b.emit(Exp::Iota(fold.width), "is");
@@ -126,7 +127,7 @@ impl<'p> Reverse<'p> {
         let lam = matrix.composition(&mut self.b, s, product);
         let maps = Fold { width: fold.width, lam, neutral, arrays, commutative: None };
         let r = self.scan_from_right(maps, active.len());
-        Ok(Some(bars.iter().zip(r).map(|(c, r)| Ct::new(c.desc.clone(), vec![r])).collect()))
+        Ok(Some(bars.iter().zip(r).map(|(c, r)| Cotangent::new(c.desc.clone(), vec![r])).collect()))
     }
 
     /// How Jacobians of an operator with this body are multiplied.
@@ -152,7 +153,7 @@ impl<'p> Reverse<'p> {
         lefts: &[Atom],
         rights: &[Atom],
     ) -> Result<Vec<Vec<Option<Atom>>>, Unsupported> {
-        let unit = Ct::new(Desc::Real(s), vec![Atom::Const(s.one())]);
+        let unit = Cotangent::new(Desc::Real(s), vec![Atom::Const(s.one())]);
         let mut rows = Vec::new();
         if is_straight(&fold.lam.body) {
             // One forward part serves all components.
@@ -162,7 +163,7 @@ impl<'p> Reverse<'p> {
                 let mut env = Env::default();
                 self.contribute(&mut env, body.result[i], unit.clone());
                 self.stms(&body.stms, &mut env)?;
-                rows.push(xs.iter().map(|&x| self.take(&mut env, x)).collect::<Vec<Ct>>());
+                rows.push(xs.iter().map(|&x| self.take(&mut env, x)).collect::<Vec<Cotangent>>());
             }
             let reverse = self.b.close(Vec::new());
             for stm in body.stms.into_iter().chain(reverse.stms) {
@@ -170,7 +171,7 @@ impl<'p> Reverse<'p> {
             }
         } else {
             for &i in active {
-                let mut seeds = vec![Ct::absent(); fold.count()];
+                let mut seeds = vec![Cotangent::absent(); fold.count()];
                 seeds[i] = unit.clone();
                 rows.push(self.left_vjp(&fold.lam, lefts, rights, &seeds)?);
             }
@@ -187,8 +188,8 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         fold: &Fold,
         active: &[usize],
-        bars: &[Ct],
-    ) -> Result<Vec<Ct>, Unsupported> {
+        bars: &[Cotangent],
+    ) -> Result<Vec<Cotangent>, Unsupported> {
         let count = fold.count();
         let bar_atoms: Vec<Atom> = bars.iter().flat_map(|c| c.atoms.clone()).collect();
         let next = self.following(fold);
@@ -210,14 +211,14 @@ impl<'p> Reverse<'p> {
         let ((after_z, _, after_a), (here_z, x, a)) = (parts(&after), parts(&here));
         let descs: Vec<Desc> =
             bars.iter().map(|c| c.desc.element().cloned().unwrap_or(Desc::Absent)).collect();
-        let mut seeds = vec![Ct::absent(); count];
-        for (&k, c) in active.iter().zip(super::ct::split(&descs, &after_z)) {
+        let mut seeds = vec![Cotangent::absent(); count];
+        for (&k, c) in active.iter().zip(super::cotangent::split(&descs, &after_z)) {
             seeds[k] = c;
         }
         self.b.open();
         let arrived = self.left_vjp(&fold.lam, &x, &a, &seeds)?;
         let mut result = Vec::new();
-        for (&k, own) in active.iter().zip(super::ct::split(&descs, &here_z)) {
+        for (&k, own) in active.iter().zip(super::cotangent::split(&descs, &here_z)) {
             let total = plus(&mut self.b, own.clone(), arrived[k].clone());
             result.extend(self.converted(&total, &own));
         }
@@ -229,7 +230,10 @@ impl<'p> Reverse<'p> {
         let lam = Lam { params, body };
         let lifted = Fold { width: fold.width, lam, neutral, arrays, commutative: None };
         let mut r = self.scan_from_right(lifted, bar_atoms.len()).into_iter();
-        Ok(bars.iter().map(|c| Ct::new(c.desc.clone(), r.by_ref().take(c.atoms.len()).collect())).collect())
+        Ok(bars
+            .iter()
+            .map(|c| Cotangent::new(c.desc.clone(), r.by_ref().take(c.atoms.len()).collect()))
+            .collect())
     }
 }
 

@@ -8,7 +8,7 @@
 //! Guarantee: the forward part computes the same values in the same order as the source.
 
 use super::config::ReduceRule;
-use super::ct::Ct;
+use super::cotangent::Cotangent;
 use super::desc::Desc;
 use super::operator::{Choice, Fold, Kind, NOBODY, applied, float_scalar, kinds};
 use super::reverse::{Env, Reverse};
@@ -29,7 +29,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         fold: &Fold,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         if self.touches(&stm.exp) {
@@ -43,9 +43,9 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         fold: &Fold,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
-        rule: impl Fn(&mut Self, &Stm, &Fold, Vec<Ct>, &mut Env) -> Changed,
+        rule: impl Fn(&mut Self, &Stm, &Fold, Vec<Cotangent>, &mut Env) -> Changed,
     ) -> Result<Vec<Stm>, Unsupported> {
         let groups = fold.groups();
         if groups.len() == 1 {
@@ -54,7 +54,7 @@ impl<'p> Reverse<'p> {
         let mut forward = Vec::new();
         let mut rest = Vec::new();
         for group in groups {
-            let mine: Vec<Ct> = group.iter().map(|&k| cts[k].clone()).collect();
+            let mine: Vec<Cotangent> = group.iter().map(|&k| cts[k].clone()).collect();
             let (part, sub) = self.part(stm, fold, &group);
             match rule(self, &sub, &part, mine, env)? {
                 Some(changed) => forward.extend(changed),
@@ -78,8 +78,8 @@ impl<'p> Reverse<'p> {
         (part, sub)
     }
 
-    fn reduce_group(&mut self, stm: &Stm, fold: &Fold, cts: Vec<Ct>, env: &mut Env) -> Changed {
-        if cts.iter().all(Ct::is_absent) {
+    fn reduce_group(&mut self, stm: &Stm, fold: &Fold, cts: Vec<Cotangent>, env: &mut Env) -> Changed {
+        if cts.iter().all(Cotangent::is_absent) {
             return Ok(None);
         }
         self.rule("fast_chad.reduce", stm);
@@ -119,13 +119,13 @@ impl<'p> Reverse<'p> {
     }
 
     /// `y = Σ a`: every element gets `y_bar`, and so does what the sum starts from.
-    fn reduce_sum(&mut self, stm: &Stm, fold: &Fold, k: usize, c: &Ct, env: &mut Env) {
+    fn reduce_sum(&mut self, stm: &Stm, fold: &Fold, k: usize, c: &Cotangent, env: &mut Env) {
         let d = self.dense_of(stm.pat[k].into(), c);
         self.contribute(env, fold.neutral[k], d.clone());
         if self.is_active(fold.arrays[k]) {
             let copies =
                 d.atoms.iter().map(|&x| self.b.emit(Exp::Replicate(vec![fold.width], x), "x_bar")).collect();
-            self.contribute(env, fold.arrays[k], Ct::new(super::desc::array(d.desc), copies));
+            self.contribute(env, fold.arrays[k], Cotangent::new(super::desc::array(d.desc), copies));
         }
     }
 
@@ -154,7 +154,7 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         fold: &Fold,
         choice: Choice,
-        cts: &[Ct],
+        cts: &[Cotangent],
         env: &mut Env,
     ) -> Vec<Stm> {
         let by_index = choice.by_index;
@@ -172,7 +172,7 @@ impl<'p> Reverse<'p> {
             found.into()
         };
         for (&a, c) in fold.arrays.iter().zip(cts) {
-            self.contribute(env, a, Ct::hot(fold.width, winner, true, c.clone()));
+            self.contribute(env, a, Cotangent::hot(fold.width, winner, true, c.clone()));
         }
         forward
     }
@@ -184,7 +184,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         fold: &Fold,
-        cts: &[Ct],
+        cts: &[Cotangent],
         env: &mut Env,
     ) -> Result<(), Unsupported> {
         let (y, a) = (stm.pat[0].into(), fold.arrays[0]);
@@ -228,13 +228,18 @@ impl<'p> Reverse<'p> {
         let with_zeros = self.b.close(vec![out[0].into()]);
         let ordinary = is_ordinary(&mut self.b, s, y);
         let out = self.b.emit_all(Exp::If(ordinary, without_zero, with_zeros), "x_bar");
-        self.contribute(env, a, Ct::new(Desc::Array(Box::new(Desc::Real(s))), vec![out[0].into()]));
+        self.contribute(env, a, Cotangent::new(Desc::Array(Box::new(Desc::Real(s))), vec![out[0].into()]));
         Ok(())
     }
 
     /// Any closed operator: `a_bar[i]` is the derivative of `\x -> (l[i] ⊕ x) ⊕ r[i]` at `a[i]`, where `l[i]` and `r[i]`
     /// combine what stands to the left and to the right of `i`. Returns the cotangents of the arrays.
-    fn two_scans(&mut self, fold: &Fold, stm: &Stm, cts: &[Ct]) -> Result<Vec<Ct>, Unsupported> {
+    fn two_scans(
+        &mut self,
+        fold: &Fold,
+        stm: &Stm,
+        cts: &[Cotangent],
+    ) -> Result<Vec<Cotangent>, Unsupported> {
         let Fold { width, lam, neutral, arrays, .. } = fold;
         let width = *width;
         let lefts = self.scan_of(lam.clone(), width, neutral, arrays);
@@ -242,7 +247,8 @@ impl<'p> Reverse<'p> {
         let mut flipped = lam.clone();
         flipped.params.rotate_left(neutral.len());
         let rights = self.scan_of(flipped, width, neutral, &reversed);
-        let seeds: Vec<Ct> = stm.pat.iter().zip(cts).map(|(&y, c)| self.dense_of(y.into(), c)).collect();
+        let seeds: Vec<Cotangent> =
+            stm.pat.iter().zip(cts).map(|(&y, c)| self.dense_of(y.into(), c)).collect();
 
         let is = self.b.emit(Exp::Iota(width), "is");
         let i = self.b.fresh(Type::I64, "i");
@@ -272,7 +278,7 @@ impl<'p> Reverse<'p> {
             self.contribute(&mut inner, *a, c);
         }
         self.rerun(&body.stms, &xs, &mut inner)?;
-        let outs: Vec<Ct> = xs.iter().map(|&x| self.take(&mut inner, x)).collect();
+        let outs: Vec<Cotangent> = xs.iter().map(|&x| self.take(&mut inner, x)).collect();
         let result: Vec<Atom> = outs.iter().flat_map(|c| c.atoms.clone()).collect();
         if result.is_empty() {
             self.b.close(result);
@@ -286,7 +292,7 @@ impl<'p> Reverse<'p> {
         let mut atoms = atoms.into_iter().map(Atom::Var);
         let arrays = outs.into_iter().map(|c| {
             let mine: Vec<Atom> = atoms.by_ref().take(c.atoms.len()).collect();
-            Ct::new(super::desc::array(c.desc), mine)
+            Cotangent::new(super::desc::array(c.desc), mine)
         });
         Ok(arrays.collect())
     }
@@ -319,7 +325,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         fold: &Fold,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         if self.config.reduce == ReduceRule::Blocks {
@@ -349,7 +355,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         fold: &Fold,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rule("fast_chad.reduce", stm);
@@ -361,7 +367,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         fold: &Fold,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rewrite(stm, cts, env, |b| {

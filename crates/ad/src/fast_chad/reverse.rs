@@ -5,19 +5,19 @@
 //! Where a body is transformed apart from its surroundings (`map`, loops, branches), the forward copy gets fresh names
 //! and the reverse code keeps the old ones, bound to what was saved: names stay unique.
 
-use super::at_once::AtOnce;
 use super::calls::Calls;
 use super::chosen::Merged;
 use super::config::{Config, Variant};
-use super::ct::{Ct, plus};
+use super::cotangent::{Cotangent, plus};
 use super::desc::{Desc, product, stored};
 use super::effects::{can_leave_out, without_effects};
 use super::gather::as_gather;
 use super::hist::Hist;
+use super::joint_reversal::AtOnce;
 use super::kept::Room;
-use super::lasting::Lifetimes;
 use super::locate::{Lends, Locate, locate, locate_functions};
 use super::operator::Fold;
+use super::reloadable::Lifetimes;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
 use crate::tangent::{Slope, emit_scaled, is_zero, partial_for};
@@ -39,7 +39,7 @@ const MAX_ENTRIES: usize = 32;
 #[derive(Clone, Default)]
 pub(crate) struct Env {
     /// Merged: collected as values (`Gamma_M`).
-    pub(crate) cts: IdMap<Var, Ct>,
+    pub(crate) cts: IdMap<Var, Cotangent>,
     /// Accumulated: variables with an open accumulator, one per atom of their stored descriptor (`Gamma_A`).
     pub(crate) accs: Rc<IdMap<Var, Vec<Atom>>>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Env {
 /// The cotangent of a source accumulator's final value, to be read at `path`.
 #[derive(Clone)]
 pub(crate) struct Final {
-    pub(crate) ct: Ct,
+    pub(crate) ct: Cotangent,
     pub(crate) path: Vec<Atom>,
 }
 
@@ -228,7 +228,7 @@ impl<'p> Reverse<'p> {
                 let desc = self.full(&ty);
                 let bar = self.b.fresh(desc.value_type(), "y_bar");
                 params.push(bar);
-                let seed = super::ct::unpack(&mut self.b, &desc, bar.into());
+                let seed = super::cotangent::unpack(&mut self.b, &desc, bar.into());
                 self.contribute(&mut env, y, seed);
             }
         }
@@ -286,7 +286,7 @@ impl<'p> Reverse<'p> {
         a.var().is_some_and(|v| self.active.contains(&v) && !self.b.program.vars[v].ty.is_acc())
     }
     /// Adds to the cotangent of `x`.
-    pub(crate) fn contribute(&mut self, env: &mut Env, x: Atom, c: Ct) {
+    pub(crate) fn contribute(&mut self, env: &mut Env, x: Atom, c: Cotangent) {
         let Some(v) = x.var() else { return };
         if c.is_absent() || !self.is_active(x) || self.unread.contains(&v) {
             return;
@@ -320,8 +320,8 @@ impl<'p> Reverse<'p> {
         env.cts.insert(v, total);
     }
     /// Removes and returns the cotangent of a variable whose definition has been reached.
-    pub(crate) fn take(&self, env: &mut Env, v: Var) -> Ct {
-        env.cts.remove(&v).unwrap_or_else(Ct::absent)
+    pub(crate) fn take(&self, env: &mut Env, v: Var) -> Cotangent {
+        env.cts.remove(&v).unwrap_or_else(Cotangent::absent)
     }
     /// The active free variables of a lambda that have no open accumulator.
     pub(crate) fn free_active(&self, frees: IdSet<Var>, env: &Env) -> Vec<Var> {
@@ -428,7 +428,7 @@ impl<'p> Reverse<'p> {
     pub(crate) fn rewrite(
         &mut self,
         stm: &Stm,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
         build: impl FnOnce(&mut Builder<'p>) -> Vec<Atom>,
     ) -> Forward {
@@ -446,12 +446,12 @@ impl<'p> Reverse<'p> {
     }
 
     fn stm(&mut self, stm: &Stm, env: &mut Env) -> Forward {
-        let cts: Vec<Ct> = stm.pat.iter().map(|&v| self.take(env, v)).collect();
+        let cts: Vec<Cotangent> = stm.pat.iter().map(|&v| self.take(env, v)).collect();
         let same = || Ok(vec![stm.clone()]);
-        if cts.iter().all(Ct::is_absent) && !self.touches(&stm.exp) {
+        if cts.iter().all(Cotangent::is_absent) && !self.touches(&stm.exp) {
             return same();
         }
-        let c = cts.first().cloned().unwrap_or_else(Ct::absent);
+        let c = cts.first().cloned().unwrap_or_else(Cotangent::absent);
         match &stm.exp {
             // [fast_chad.atom]  y = x:  x_bar += y_bar
             Exp::Atom(x) => {
@@ -479,7 +479,7 @@ impl<'p> Reverse<'p> {
                 };
                 let mut items = vec![Desc::Absent; count];
                 items[*i] = c.desc;
-                self.contribute(env, *x, Ct::new(product(items), c.atoms));
+                self.contribute(env, *x, Cotangent::new(product(items), c.atoms));
                 same()
             }
             // [fast_chad.inject]  y = #k xs:  xs_bar += the payload of y_bar
@@ -626,12 +626,12 @@ impl<'p> Reverse<'p> {
         }
     }
 
-    fn prim(&mut self, y: Var, prim: Prim, args: &[Atom], c: &Ct, env: &mut Env) {
+    fn prim(&mut self, y: Var, prim: Prim, args: &[Atom], c: &Cotangent, env: &mut Env) {
         let (Some(&d), Some(partials)) = (c.atoms.first(), prim.partials()) else { return };
         match prim {
             Prim::Convert(from, _) => {
                 let back = self.b.convert(d, from);
-                self.contribute(env, args[0], Ct::new(Desc::Real(from), vec![back]));
+                self.contribute(env, args[0], Cotangent::new(Desc::Real(from), vec![back]));
             }
             Prim::Op(_, s) => {
                 for (i, x) in args.iter().enumerate() {
@@ -641,14 +641,14 @@ impl<'p> Reverse<'p> {
                     }
                     let slope = Slope::new(self.b.program, (prim, s), (i, partial), args, y.into());
                     let part = emit_scaled(&mut self.b, slope, d);
-                    self.contribute(env, *x, Ct::new(Desc::Real(s), vec![part]));
+                    self.contribute(env, *x, Cotangent::new(Desc::Real(s), vec![part]));
                 }
             }
         }
     }
 
     /// The statements of a body instead of the statement.
-    pub(crate) fn inline(&mut self, stm: &Stm, body: Body, cts: Vec<Ct>, env: &mut Env) -> Forward {
+    pub(crate) fn inline(&mut self, stm: &Stm, body: Body, cts: Vec<Cotangent>, env: &mut Env) -> Forward {
         let mut stms = body.stms;
         stms.extend(stm.pat.iter().zip(body.result).map(|(&v, a)| Stm { pat: vec![v], exp: Exp::Atom(a) }));
         for (&v, c) in stm.pat.iter().zip(cts) {
@@ -657,7 +657,7 @@ impl<'p> Reverse<'p> {
         self.stms(&stms, env)
     }
 
-    fn marked(&mut self, stm: &Stm, mark: Mark, body: &Body, cts: Vec<Ct>, env: &mut Env) -> Forward {
+    fn marked(&mut self, stm: &Stm, mark: Mark, body: &Body, cts: Vec<Cotangent>, env: &mut Env) -> Forward {
         if mark == Mark::Store {
             self.pinned.extend(bound_vars(body));
         }
@@ -675,8 +675,8 @@ impl<'p> Reverse<'p> {
 
     /// What a function leaves for its rule has cotangents where the rule is differentiated: those go through the function, run
     /// for the tape alone. The forward statements of that.
-    fn tape_of_rule(&mut self, primal: &Lam, args: &[Atom], cts: &[Ct], env: &mut Env) -> Forward {
-        if cts.iter().all(Ct::is_absent) {
+    fn tape_of_rule(&mut self, primal: &Lam, args: &[Atom], cts: &[Cotangent], env: &mut Env) -> Forward {
+        if cts.iter().all(Cotangent::is_absent) {
             return Ok(Vec::new());
         }
         let body = rename::copy_applied(self.b.program, primal, args, &Subst::new());
@@ -694,10 +694,10 @@ impl<'p> Reverse<'p> {
         primal: &Lam,
         rule: &Lam,
         args: &[Atom],
-        cts: &[Ct],
+        cts: &[Cotangent],
         env: &mut Env,
     ) -> Result<(), Unsupported> {
-        if cts.iter().all(Ct::is_absent) {
+        if cts.iter().all(Cotangent::is_absent) {
             return Ok(());
         }
         if let Some(&v) = self.free_active(free_vars_lam(primal), &Env::default()).first() {
@@ -728,14 +728,14 @@ impl<'p> Reverse<'p> {
                 && let Some(bar) = bars.next()
             {
                 let desc = self.full(&ty);
-                let c = super::ct::unpack(&mut self.b, &desc, bar);
+                let c = super::cotangent::unpack(&mut self.b, &desc, bar);
                 self.contribute(env, x, c);
             }
         }
         Ok(())
     }
 
-    fn soac(&mut self, stm: &Stm, soac: &Soac, cts: Vec<Ct>, env: &mut Env) -> Forward {
+    fn soac(&mut self, stm: &Stm, soac: &Soac, cts: Vec<Cotangent>, env: &mut Env) -> Forward {
         match soac {
             // [fast_chad.map]  a map over the cotangents, saved values and inputs
             Soac::Map { width, lam, arrays } => match as_gather(lam, arrays) {
@@ -772,11 +772,11 @@ impl<'p> Reverse<'p> {
     }
 
     /// The first hot entry per index; the didactic variant makes a dense array of zeros instead.
-    fn index(&mut self, a: Atom, ix: &[Atom], c: Ct, env: &mut Env) {
+    fn index(&mut self, a: Atom, ix: &[Atom], c: Cotangent, env: &mut Env) {
         let mut hot = c;
         for (dim, &i) in ix.iter().enumerate().rev() {
             let len = self.size(a, &[], dim);
-            hot = Ct::hot(len, i, false, hot);
+            hot = Cotangent::hot(len, i, false, hot);
         }
         let hot = if self.config.variant == Variant::OneHot { self.dense_of(a, &hot) } else { hot };
         self.contribute(env, a, hot);

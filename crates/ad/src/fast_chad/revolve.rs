@@ -14,7 +14,7 @@
 //! time; an iteration is run at most `r + 2` times; effects happen once.
 
 use super::control::{ReverseLoop, Reversed};
-use super::ct::{Ct, split};
+use super::cotangent::{Cotangent, split};
 use super::effects::without_effects;
 use super::reverse::{Env, Reverse};
 use crate::contract::Unsupported;
@@ -47,7 +47,7 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         l: &Loop,
         slots: Atom,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.loop_by(stm, l, cts, env, |s, stm, l, parts, env, forward| {

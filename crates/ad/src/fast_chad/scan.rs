@@ -8,7 +8,7 @@
 //! the cotangent · element by element: by columns · every other one: `r` as `recurrence` computes it, or a loop backwards.
 
 use super::config::ScanRule;
-use super::ct::{Ct, coerce};
+use super::cotangent::{Cotangent, coerce};
 use super::operator::{Choice, Fold, Kind, applied, float_scalar, kinds};
 use super::reduce::Changed;
 use super::reverse::{Env, Reverse};
@@ -24,7 +24,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         fold: &Fold,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         if self.touches(&stm.exp) {
@@ -33,8 +33,8 @@ impl<'p> Reverse<'p> {
         self.by_groups(stm, fold, cts, env, Self::scan_group)
     }
 
-    fn scan_group(&mut self, stm: &Stm, fold: &Fold, cts: Vec<Ct>, env: &mut Env) -> Changed {
-        if cts.iter().all(Ct::is_absent) {
+    fn scan_group(&mut self, stm: &Stm, fold: &Fold, cts: Vec<Cotangent>, env: &mut Env) -> Changed {
+        if cts.iter().all(Cotangent::is_absent) {
             return Ok(None);
         }
         self.rule("fast_chad.scan", stm);
@@ -83,7 +83,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// `y[i] = a[0] + .. + a[i]`: every element gets what stands at it and to its right.
-    fn scan_sum(&mut self, stm: &Stm, fold: &Fold, k: usize, c: &Ct, env: &mut Env) {
+    fn scan_sum(&mut self, stm: &Stm, fold: &Fold, k: usize, c: &Cotangent, env: &mut Env) {
         let d = self.dense_of(stm.pat[k].into(), c);
         let zeros = self.element_zeros(fold, k);
         let mut atoms = Vec::new();
@@ -97,14 +97,14 @@ impl<'p> Reverse<'p> {
             let pairs = d.atoms.iter().zip(&zeros);
             let total = pairs.map(|(&x, &zero)| self.sum(fold.width, x, zero)).collect();
             let desc = self.stored_of(fold.neutral[k]);
-            self.contribute(env, fold.neutral[k], Ct::new(desc, total));
+            self.contribute(env, fold.neutral[k], Cotangent::new(desc, total));
         }
-        self.contribute(env, fold.arrays[k], Ct::new(d.desc, atoms));
+        self.contribute(env, fold.arrays[k], Cotangent::new(d.desc, atoms));
     }
 
     /// Zeros like the neutral element of a component.
     pub(crate) fn element_zeros(&mut self, fold: &Fold, k: usize) -> Vec<Atom> {
-        self.dense_of(fold.neutral[k], &Ct::absent()).atoms
+        self.dense_of(fold.neutral[k], &Cotangent::absent()).atoms
     }
 
     /// `y[i] = a[j[i]]`, the element chosen among the first: it gets `y_bar[i]`.
@@ -113,7 +113,7 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         fold: &Fold,
         choice: Choice,
-        cts: &[Ct],
+        cts: &[Cotangent],
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         let (iota, indexed) = self.with_index(fold, choice);
@@ -136,8 +136,8 @@ impl<'p> Reverse<'p> {
             for (a, d) in &seeds {
                 let Some(item) = d.desc.element() else { continue };
                 let row: Vec<Var> = item.types().into_iter().map(|t| s.b.fresh(t, "y_bar")).collect();
-                let bar = Ct::new(item.clone(), row.iter().map(|&v| v.into()).collect());
-                s.contribute(inner, *a, Ct::hot(fold.width, winner.into(), true, bar));
+                let bar = Cotangent::new(item.clone(), row.iter().map(|&v| v.into()).collect());
+                s.contribute(inner, *a, Cotangent::hot(fold.width, winner.into(), true, bar));
                 params.extend(row);
                 operands.extend(&d.atoms);
             }
@@ -152,7 +152,13 @@ impl<'p> Reverse<'p> {
 
     /// The steps `y[i-1] ⊕ a[i]` with cotangents `r[i]`: the map rule, with the prefixes as constants and the step run
     /// again, so that nothing is stored but the result.
-    fn scan_steps(&mut self, stm: &Stm, fold: &Fold, r: &[Ct], env: &mut Env) -> Result<(), Unsupported> {
+    fn scan_steps(
+        &mut self,
+        stm: &Stm,
+        fold: &Fold,
+        r: &[Cotangent],
+        env: &mut Env,
+    ) -> Result<(), Unsupported> {
         let mut before = Vec::new();
         for (k, &e) in fold.neutral.iter().enumerate() {
             let y: Atom = stm.pat[k].into();
@@ -180,7 +186,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// What the neutral element gets from the first step, if it varies.
-    fn scan_start(&mut self, fold: &Fold, r: &[Ct], env: &mut Env) -> Result<(), Unsupported> {
+    fn scan_start(&mut self, fold: &Fold, r: &[Cotangent], env: &mut Env) -> Result<(), Unsupported> {
         let varying: Vec<usize> = (0..fold.count()).filter(|&k| self.is_active(fold.neutral[k])).collect();
         if varying.is_empty() {
             return Ok(());
@@ -189,7 +195,7 @@ impl<'p> Reverse<'p> {
         let zero = Atom::i64(0);
         self.b.open();
         let first: Vec<Atom> = fold.arrays.iter().map(|&a| self.b.index(a, &[zero])).collect();
-        let seeds: Vec<Ct> = r.iter().map(|c| self.element(c, &[zero])).collect();
+        let seeds: Vec<Cotangent> = r.iter().map(|c| self.element(c, &[zero])).collect();
         let bars = self.left_vjp(&fold.lam, &fold.neutral, &first, &seeds)?;
         let mut atoms = Vec::new();
         for &k in &varying {
@@ -204,7 +210,7 @@ impl<'p> Reverse<'p> {
         for k in varying {
             let desc = self.stored_of(fold.neutral[k]);
             let mine = out.by_ref().take(desc.count()).collect();
-            self.contribute(env, fold.neutral[k], Ct::new(desc, mine));
+            self.contribute(env, fold.neutral[k], Cotangent::new(desc, mine));
         }
         Ok(())
     }
@@ -214,7 +220,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         fold: &Fold,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rule("fast_chad.scan", stm);
@@ -259,8 +265,8 @@ impl<'p> Reverse<'p> {
         lam: &Lam,
         lefts: &[Atom],
         rights: &[Atom],
-        seeds: &[Ct],
-    ) -> Result<Vec<Ct>, Unsupported> {
+        seeds: &[Cotangent],
+    ) -> Result<Vec<Cotangent>, Unsupported> {
         let (xs, body) = self.step_of_left(lam, lefts, rights);
         let mut env = Env::default();
         for (&y, c) in body.result.iter().zip(seeds) {
@@ -290,7 +296,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// `total` in the representation of `like`, which it was added to.
-    pub(crate) fn converted(&mut self, total: &Ct, like: &Ct) -> Vec<Atom> {
+    pub(crate) fn converted(&mut self, total: &Cotangent, like: &Cotangent) -> Vec<Atom> {
         coerce(&mut self.b, total, &like.desc)
     }
 }

@@ -8,7 +8,7 @@
 //! loop that the construct means. The same holds for rows that are not written because their indices are out of range,
 //! if the array of rows was made elsewhere.
 
-use super::ct::Ct;
+use super::cotangent::Cotangent;
 use super::reverse::{Env, Reverse};
 use crate::contract::Unsupported;
 use crate::tangent::zero_array;
@@ -24,7 +24,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         (width, dst, indices, values): (Atom, Atom, Atom, Atom),
-        c: Ct,
+        c: Cotangent,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rule("fast_chad.scatter", stm);
@@ -53,7 +53,7 @@ impl<'p> Reverse<'p> {
                 let cleared = Soac::Scatter { width, dst: bar, indices, values: zeros };
                 atoms.push(self.b.emit(Exp::Soac(cleared), "x_bar"));
             }
-            self.contribute(env, dst, Ct::new(d.desc, atoms));
+            self.contribute(env, dst, Cotangent::new(d.desc, atoms));
         }
         Ok(vec![stm.clone()])
     }
@@ -68,8 +68,14 @@ impl<'p> Reverse<'p> {
 
     /// Row `indices[i]` of the arrays of `d`; zeros where that is out of range, or where `winners` names for it another
     /// position than `i`.
-    pub(crate) fn rows_or_zeros(&mut self, width: Atom, d: &Ct, indices: Atom, winners: Option<Atom>) -> Ct {
-        let (Some(&first), Some(_)) = (d.atoms.first(), d.desc.element()) else { return Ct::absent() };
+    pub(crate) fn rows_or_zeros(
+        &mut self,
+        width: Atom,
+        d: &Cotangent,
+        indices: Atom,
+        winners: Option<Atom>,
+    ) -> Cotangent {
+        let (Some(&first), Some(_)) = (d.atoms.first(), d.desc.element()) else { return Cotangent::absent() };
         let size = self.b.size(first, 0);
         let shapes: Vec<(Vec<Atom>, Type)> =
             d.atoms.iter().map(|&a| (self.b.shape(a).split_off(1), self.b.elem(a))).collect();
@@ -90,7 +96,7 @@ impl<'p> Reverse<'p> {
             };
             b.if_(here, read, zeros).into_iter().map(Atom::Var).collect()
         });
-        Ct::new(d.desc.clone(), rows.into_iter().map(Atom::Var).collect())
+        Cotangent::new(d.desc.clone(), rows.into_iter().map(Atom::Var).collect())
     }
 
     /// Whether the statement may write few elements into a large array that nobody has paid for, and that was not yet
@@ -113,7 +119,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         writes: Writes,
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
         small: impl FnOnce(&mut Builder<'p>) -> Vec<Atom>,
         again: impl FnOnce(&mut Builder<'p>) -> Exp,

@@ -3,7 +3,7 @@
 //! Source: T. Smeding, PhD thesis, figure 7.8, extended by `with`, slices and shape operations. All of them are linear;
 //! each rule is the transpose.
 
-use super::ct::Ct;
+use super::cotangent::Cotangent;
 use super::desc::Desc;
 use super::reverse::{Env, Reverse};
 use crate::contract::Unsupported;
@@ -16,7 +16,7 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         a: Atom,
-        c: &Ct,
+        c: &Cotangent,
         env: &mut Env,
         f: impl Fn(Atom) -> Exp,
     ) -> Result<(), Unsupported> {
@@ -29,7 +29,7 @@ impl<'p> Reverse<'p> {
         let d = self.dense_of(stm.pat[0].into(), c);
         let atoms = d.atoms.iter().map(|&x| self.b.emit(f(x), "x_bar")).collect();
         let desc = self.stored_of(a);
-        self.contribute(env, a, Ct::new(desc, atoms));
+        self.contribute(env, a, Cotangent::new(desc, atoms));
         Ok(())
     }
 
@@ -37,7 +37,7 @@ impl<'p> Reverse<'p> {
     pub(crate) fn move_entries(
         &mut self,
         a: Atom,
-        c: &Ct,
+        c: &Cotangent,
         env: &mut Env,
         mut f: impl FnMut(&mut Self, Atom) -> Atom,
     ) -> bool {
@@ -52,12 +52,18 @@ impl<'p> Reverse<'p> {
                 let nowhere = self.b.op2(Op::Lt, e.index, Atom::i64(0));
                 index = self.b.select(nowhere, Atom::i64(-1), index);
             }
-            self.contribute(env, a, Ct::hot(len, index, e.maybe, e.payload));
+            self.contribute(env, a, Cotangent::hot(len, index, e.maybe, e.payload));
         }
         true
     }
 
-    pub(crate) fn reverse(&mut self, stm: &Stm, a: Atom, c: &Ct, env: &mut Env) -> Result<(), Unsupported> {
+    pub(crate) fn reverse(
+        &mut self,
+        stm: &Stm,
+        a: Atom,
+        c: &Cotangent,
+        env: &mut Env,
+    ) -> Result<(), Unsupported> {
         let last = |s: &mut Self, i: Atom| {
             let n = s.size(a, &[], 0);
             let below = s.b.op2(Op::Sub, n, Atom::i64(1));
@@ -74,7 +80,7 @@ impl<'p> Reverse<'p> {
         stm: &Stm,
         a: Atom,
         slice: SliceDim,
-        c: &Ct,
+        c: &Cotangent,
         env: &mut Env,
     ) -> Result<(), Unsupported> {
         if !self.is_active(a) {
@@ -96,7 +102,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// `view(a)_bar += d`: into the open accumulator, or in place into the dense cotangent.
-    fn add_part(&mut self, a: Atom, view: &View, d: &Ct, env: &mut Env) {
+    fn add_part(&mut self, a: Atom, view: &View, d: &Cotangent, env: &mut Env) {
         let Some(v) = a.var() else { return };
         let open = env.accs.get(&v).cloned();
         let add = |s: &mut Self, accs: &[Atom]| {
@@ -117,29 +123,29 @@ impl<'p> Reverse<'p> {
         add(self, &accs);
         let body = self.b.close(Vec::new());
         let out = self.b.emit_all(Exp::WithAcc(base.atoms, Lam { params, body }), "x_bar");
-        self.contribute(env, a, Ct::new(base.desc, out.into_iter().map(Atom::Var).collect()));
+        self.contribute(env, a, Cotangent::new(base.desc, out.into_iter().map(Atom::Var).collect()));
     }
 
-    pub(crate) fn update(&mut self, stm: &Stm, a: Atom, ix: &[Atom], v: Atom, c: &Ct, env: &mut Env) {
+    pub(crate) fn update(&mut self, stm: &Stm, a: Atom, ix: &[Atom], v: Atom, c: &Cotangent, env: &mut Env) {
         if self.update_entries(a, ix, v, c, env) {
             return;
         }
         let d = self.dense_of(stm.pat[0].into(), c);
         let part = self.owned_element(&d, ix);
-        let zero = self.dense_of(v, &Ct::absent());
+        let zero = self.dense_of(v, &Cotangent::absent());
         self.contribute(env, v, part);
         // An integer or boolean value that is written may stand beside active ones only in sums; then `zero` has
         // the stored representation as well.
         if self.is_active(a) {
             let pairs = d.atoms.iter().zip(&zero.atoms);
             let atoms = pairs.map(|(&x, &z)| self.b.emit(Exp::Update(x, ix.to_vec(), z), "x_bar")).collect();
-            self.contribute(env, a, Ct::new(d.desc, atoms));
+            self.contribute(env, a, Cotangent::new(d.desc, atoms));
         }
     }
 
     /// The element at these indices, a copy if it is an array: a view would keep the whole array in use, and then the
     /// write that follows would copy all of it.
-    fn owned_element(&mut self, d: &Ct, ix: &[Atom]) -> Ct {
+    fn owned_element(&mut self, d: &Cotangent, ix: &[Atom]) -> Cotangent {
         let Some((&last, outer)) = ix.split_last() else { return d.clone() };
         let part = self.element(d, outer);
         let Some(item) = part.desc.element().cloned() else { return part };
@@ -152,7 +158,7 @@ impl<'p> Reverse<'p> {
             let copy = self.b.emit(Exp::Gather(array, only), "x_bar");
             atoms.push(self.b.index(copy, &[Atom::i64(0)]));
         }
-        Ct::new(item, atoms)
+        Cotangent::new(item, atoms)
     }
 
     /// The indices of a slice.
@@ -166,7 +172,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// Scalars and a few hot entries: stays a few hot entries.
-    fn update_entries(&mut self, a: Atom, ix: &[Atom], v: Atom, c: &Ct, env: &mut Env) -> bool {
+    fn update_entries(&mut self, a: Atom, ix: &[Atom], v: Atom, c: &Cotangent, env: &mut Env) -> bool {
         let ([ix], Some(parts)) = (ix, c.hot_parts()) else { return false };
         let scalar = |d: &Desc| matches!(d, Desc::Real(_));
         if !parts.dense.is_absent() || !parts.entries.iter().all(|e| scalar(&e.payload.desc)) {
@@ -177,9 +183,9 @@ impl<'p> Reverse<'p> {
             let x = e.payload.atoms[0];
             let zero = Atom::Const(self.b.scalar(x).zero());
             let mine = self.b.select(hit, x, zero);
-            self.contribute(env, v, Ct::new(e.payload.desc.clone(), vec![mine]));
+            self.contribute(env, v, Cotangent::new(e.payload.desc.clone(), vec![mine]));
             let other = self.b.select(hit, Atom::i64(-1), e.index);
-            self.contribute(env, a, Ct::hot(parts.len, other, true, e.payload));
+            self.contribute(env, a, Cotangent::hot(parts.len, other, true, e.payload));
         }
         true
     }
@@ -190,7 +196,7 @@ impl<'p> Reverse<'p> {
         a: Atom,
         slice: SliceDim,
         v: Atom,
-        c: &Ct,
+        c: &Cotangent,
         env: &mut Env,
     ) {
         let d = self.dense_of(stm.pat[0].into(), c);
@@ -198,17 +204,17 @@ impl<'p> Reverse<'p> {
             // Gathered, not sliced: as in `owned_element`.
             let indices = self.slice_indices(slice);
             let part = d.atoms.iter().map(|&x| self.b.emit(Exp::Gather(x, indices), "x_bar")).collect();
-            self.contribute(env, v, Ct::new(d.desc.clone(), part));
+            self.contribute(env, v, Cotangent::new(d.desc.clone(), part));
         }
         if self.is_active(a) {
-            let zero = self.dense_of(v, &Ct::absent());
+            let zero = self.dense_of(v, &Cotangent::absent());
             let pairs = d.atoms.iter().zip(&zero.atoms);
             let atoms = pairs.map(|(&x, &z)| self.b.emit(Exp::UpdateSlice(x, slice, z), "x_bar")).collect();
-            self.contribute(env, a, Ct::new(d.desc, atoms));
+            self.contribute(env, a, Cotangent::new(d.desc, atoms));
         }
     }
 
-    pub(crate) fn concat(&mut self, stm: &Stm, arrays: &[Atom], c: &Ct, env: &mut Env) {
+    pub(crate) fn concat(&mut self, stm: &Stm, arrays: &[Atom], c: &Cotangent, env: &mut Env) {
         let d = self.dense_of(stm.pat[0].into(), c);
         let mut start = Atom::i64(0);
         for &a in arrays {
@@ -216,19 +222,19 @@ impl<'p> Reverse<'p> {
             if self.is_active(a) {
                 let slice = SliceDim { start, len, stride: Atom::i64(1) };
                 let part = d.atoms.iter().map(|&x| self.b.emit(Exp::Slice(x, slice), "x_bar")).collect();
-                self.contribute(env, a, Ct::new(d.desc.clone(), part));
+                self.contribute(env, a, Cotangent::new(d.desc.clone(), part));
             }
             start = self.b.op2(Op::Add, start, len);
         }
     }
 
-    pub(crate) fn replicate(&mut self, stm: &Stm, shape: &[Atom], x: Atom, c: &Ct, env: &mut Env) {
+    pub(crate) fn replicate(&mut self, stm: &Stm, shape: &[Atom], x: Atom, c: &Cotangent, env: &mut Env) {
         if !self.is_active(x) {
             return;
         }
         let d = self.dense_of(stm.pat[0].into(), c);
         let desc = self.stored_of(x);
-        let zero = self.dense_of(x, &Ct::absent());
+        let zero = self.dense_of(x, &Cotangent::absent());
         let mut atoms = Vec::new();
         for (&array, &zero) in d.atoms.iter().zip(&zero.atoms) {
             let mut width = Atom::i64(1);
@@ -239,7 +245,7 @@ impl<'p> Reverse<'p> {
             let array = if shape.len() == 1 { array } else { self.b.emit(flat, "x_bar") };
             atoms.push(self.sum(width, array, zero));
         }
-        self.contribute(env, x, Ct::new(desc, atoms));
+        self.contribute(env, x, Cotangent::new(desc, atoms));
     }
 
     /// The sum of the elements of an array of cotangents.

@@ -92,7 +92,7 @@ impl Table {
             table.row("C by hand, gcc", c, &table.expected);
         }
         let mut session = ready.executable.session();
-        let mut given = pullback_words::Arguments::default();
+        let mut given = pullback_abi::Arguments::default();
         ready.args.iter().for_each(|(ty, value)| given.push(ty, value).expect("they are of its types"));
         let mut words = vec![0; ready.module.functions[ready.function].results.len()];
         let mut best = f64::INFINITY;

@@ -41,7 +41,7 @@ impl Ready {
         let types = f.params.iter().map(|p| program.vars[*p].ty.clone());
         let args: Vec<(Type, Value)> = types.zip(args).collect();
         let given: Vec<(&Type, &Value)> = args.iter().map(|(ty, value)| (ty, value)).collect();
-        let sizes = vec![(function, pullback_words::sizes(&given))];
+        let sizes = vec![(function, pullback_abi::sizes(&given))];
         let threads = std::env::var("THREADS").ok().and_then(|n| n.parse().ok());
         let threads = threads.unwrap_or(std::num::NonZeroUsize::MIN);
         let options = Options { sizes, threads, ..Options::default() };

@@ -4,7 +4,7 @@
 //! what it says when it stops; and one text that all share ([`shared`]): workspaces, and the functions of the primitive table
 //! that the modules call. Nothing of Pullback or Rust is needed by the programs that use it, only the C library.
 //!
-//! Assumes modules whose entry has a word layout as in `pullback-words`. Guarantees: equal descriptions give equal text.
+//! Assumes modules whose entry has a word layout as in `pullback-abi`. Guarantees: equal descriptions give equal text.
 
 pub(crate) mod explain;
 mod header;

@@ -117,7 +117,7 @@ impl<'a> Executable<'a> {
         let f = &run.program.funs[run.fun];
         let params: Vec<Type> = f.params.iter().map(|p| run.program.vars[*p].ty.clone()).collect();
         let first: Vec<(&Type, &Value)> = params.iter().zip(&run.args[0]).collect();
-        let sizes = vec![(id, pullback_words::sizes(&first))];
+        let sizes = vec![(id, pullback_abi::sizes(&first))];
         let free = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 8, tiles: [1.0; 4], near: Some(0) };
         let mut in_lanes = |lanes: usize, most: usize, model: Model, grain: Option<f64>| {
             let (relaxed, sizes) = (false, sizes.clone());

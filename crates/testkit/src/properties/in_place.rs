@@ -17,7 +17,7 @@ const PASSES: [&pullback_opt::Pass; 10] = [
     &pullback_opt::FUSE,
     &pullback_opt::SINK,
     &pullback_opt::JOIN_BRANCHES,
-    &pullback_opt::UNGUARD,
+    &pullback_opt::GUARD_ELIMINATION,
     &pullback_opt::SHORTEN,
     &pullback_opt::PRUNE,
 ];

@@ -2,8 +2,8 @@
 
 use crate::code::{At, Code, Op};
 use crate::executable::Executable;
+use pullback_abi::ALIGNMENT;
 use pullback_kernel::MessageId;
-use pullback_words::ALIGNMENT;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A pattern that is no sensible number of any type.

@@ -4,8 +4,8 @@ use super::Stop;
 use crate::code::{At, FoldSite, FunctionCode, NOWHERE, TableSite, Value};
 use crate::kernels::CHUNK;
 use crate::kernels::element::Number;
+use pullback_abi::{scalar, word};
 use pullback_prim::{Op, Prim, PrimError, Scalar, ScalarValue};
-use pullback_words::{scalar, word};
 
 /// How many lanes the block has that starts at `first`.
 pub(super) fn active_lanes(first: i64, last: i64, lanes: usize) -> usize {

@@ -15,10 +15,10 @@ use crate::slots::slots;
 use crate::uses::Counts;
 use crate::uses::{operands, reads};
 use lanes::counters;
+use pullback_abi::{ALIGNMENT, word};
 use pullback_base::index::{Index, IndexVec};
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Reg, Ty, recursive, walk};
 use pullback_prim::{Op as PrimOp, Prim, Scalar, ScalarValue};
-use pullback_words::{ALIGNMENT, word};
 use std::collections::{BTreeMap, BTreeSet};
 use words::load;
 

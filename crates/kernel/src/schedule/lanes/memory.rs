@@ -58,28 +58,28 @@ impl Vector<'_> {
     /// A pointer moved by an index: by how much the scalar pointer moves, and the shape then.
     fn moved(&mut self, pointer: Operand, index: Operand) -> Res<(Operand, Shape)> {
         let (mut stride, mut at, private) = match self.shape(pointer) {
-            Shape::Same => (Operand::i64(0), None, false),
+            Shape::Uniform => (Operand::i64(0), None, false),
             Shape::Pointer { stride, index, private } => (stride, index, private),
             Shape::Rows(row) => return self.in_rows(row, index),
-            Shape::Linear(_) | Shape::Lanes(_) => return Err(No::Pointer),
+            Shape::Affine(_) | Shape::Varying(_) => return Err(No::Pointer),
         };
         let width = Operand::i64(if private { self.lanes } else { 1 });
         let mut by = Operand::i64(0);
         match self.shape(index) {
-            Shape::Same => by = self.mul(index, width),
-            Shape::Linear(step) => {
+            Shape::Uniform => by = self.mul(index, width),
+            Shape::Affine(step) => {
                 by = self.mul(index, width);
                 let step = self.mul(step, width);
                 stride = self.add(stride, step);
             }
-            Shape::Lanes(r) => {
+            Shape::Varying(r) => {
                 let more = self.mul(r.into(), width);
                 at = Some(at.map_or(more, |a| self.add(a, more)));
             }
             Shape::Pointer { .. } | Shape::Rows(_) => return Err(No::Pointer),
         }
         if at.is_none() && is_zero(stride) && !private {
-            return Ok((by, Shape::Same));
+            return Ok((by, Shape::Uniform));
         }
         Ok((by, Shape::Pointer { stride, index: at, private }))
     }
@@ -88,8 +88,8 @@ impl Vector<'_> {
     fn in_rows(&mut self, row: Operand, index: Operand) -> Res<(Operand, Shape)> {
         let is_row = index.as_reg().is_some_and(|r| self.products.get(&r) == Some(&row));
         match self.shape(index) {
-            Shape::Same => Ok((self.mul(index, Operand::i64(self.lanes)), Shape::Rows(row))),
-            Shape::Linear(_) if is_row && is_zero(self.counter.1) => Ok((index, private_memory())),
+            Shape::Uniform => Ok((self.mul(index, Operand::i64(self.lanes)), Shape::Rows(row))),
+            Shape::Affine(_) if is_row && is_zero(self.counter.1) => Ok((index, private_memory())),
             _ => Err(No::Rows),
         }
     }
@@ -123,7 +123,7 @@ impl Vector<'_> {
     pub(super) fn load(&mut self, to: Reg, pointer: Operand, index: Operand) -> Res<()> {
         let place = self.place(pointer, index)?;
         if place.same {
-            return self.define_same(to, Shape::Same, |to| Ins::Load { to, pointer, index });
+            return self.define_same(to, Shape::Uniform, |to| Ins::Load { to, pointer, index });
         }
         if self.ty(to.into()) == Ty::Pointer {
             return Err(No::Pointer);

@@ -1,7 +1,7 @@
 //! A loop with its iterations side by side.
 //!
-//! Every register of the body is the same in all lanes, or *linear* (an `i64` that grows by the same step from lane to lane: it
-//! stays a scalar, that of the first lane), or one of lanes. A pointer is linear, or has an index in lanes, or points to
+//! Every register of the body is *uniform* (the same in all lanes), *affine* (an `i64` that grows by the same step from lane to lane: it
+//! stays a scalar, that of the first lane) or *varying* (one of lanes). A pointer is affine, or has an index in lanes, or points to
 //! memory that each lane has for itself: element `j` of lane `l` is at `j * lanes + l`, so that lanes lie side by side.
 //! Branches on lanes become masks; loops whose bounds are lanes run to the largest one.
 //!
@@ -45,11 +45,11 @@ pub(super) enum No {
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     /// The same in all lanes.
-    Same,
+    Uniform,
     /// It grows by this from lane to lane; the register holds that of the first lane.
-    Linear(Operand),
-    /// These lanes.
-    Lanes(Reg),
+    Affine(Operand),
+    /// Another value in each: these lanes.
+    Varying(Reg),
     /// A pointer: in lane `l` the register, plus `stride * l`, plus the index. If private, counted in columns of lanes.
     Pointer { stride: Operand, index: Option<Operand>, private: bool },
     /// A pointer into interleaved memory before the row is chosen; the number of elements of a row.
@@ -248,19 +248,19 @@ impl Vector<'_> {
 
     fn shape(&self, a: Operand) -> Shape {
         match a {
-            Operand::Reg(r) => self.shapes.get(&r).copied().unwrap_or(Shape::Same),
-            Operand::Const(_) | Operand::Null => Shape::Same,
+            Operand::Reg(r) => self.shapes.get(&r).copied().unwrap_or(Shape::Uniform),
+            Operand::Const(_) | Operand::Null => Shape::Uniform,
         }
     }
     fn is_same(&self, a: Operand) -> bool {
-        matches!(self.shape(a), Shape::Same)
+        matches!(self.shape(a), Shape::Uniform)
     }
     /// The operand for an instruction on lanes.
     fn value(&mut self, a: Operand) -> Operand {
         match self.shape(a) {
-            Shape::Same | Shape::Pointer { .. } | Shape::Rows(_) => a,
-            Shape::Lanes(r) => r.into(),
-            Shape::Linear(stride) => {
+            Shape::Uniform | Shape::Pointer { .. } | Shape::Rows(_) => a,
+            Shape::Varying(r) => r.into(),
+            Shape::Affine(stride) => {
                 let number = self.number.expect("numbers of the lanes").into();
                 let steps = self.mul(number, stride);
                 self.add(steps, a)
@@ -295,7 +295,7 @@ impl Vector<'_> {
         for fold in l.folds {
             for (state, neutral) in fold.state.iter().zip(&fold.neutral) {
                 let lanes = self.lanes_of(*state);
-                self.shapes.insert(*state, Shape::Lanes(lanes));
+                self.shapes.insert(*state, Shape::Varying(lanes));
                 self.emit(Ins::Set { to: lanes, value: *neutral });
                 states.push(lanes);
             }
@@ -303,7 +303,7 @@ impl Vector<'_> {
         let number = self.reg(self.wide(Scalar::I64), "lane");
         self.emit(Ins::LaneNumber { to: number });
         self.number = Some(number);
-        self.shapes.insert(l.i, Shape::Linear(Operand::i64(1)));
+        self.shapes.insert(l.i, Shape::Affine(Operand::i64(1)));
         let (mut body, ()) = self.block(|v| v.all(l.body))?;
         let zero = |r: Reg, v: &Self| {
             let s = v.regs[r].ty.scalar().unwrap_or(Scalar::Bool);
@@ -436,10 +436,10 @@ impl Vector<'_> {
         if self.is_single(to) && !self.varying.contains(&to) {
             // The value of lanes may change later, a scalar is copied anyhow.
             match shape {
-                Shape::Lanes(from) => {
+                Shape::Varying(from) => {
                     let lanes = self.lanes_of(to);
                     self.emit(Ins::Set { to: lanes, value: from.into() });
-                    self.shapes.insert(to, Shape::Lanes(lanes));
+                    self.shapes.insert(to, Shape::Varying(lanes));
                 }
                 shape => {
                     self.emit(Ins::Set { to, value });
@@ -450,7 +450,7 @@ impl Vector<'_> {
         }
         if self.ty(to.into()) == Ty::Pointer {
             return match shape {
-                Shape::Same if self.mask.is_none() => {
+                Shape::Uniform if self.mask.is_none() => {
                     self.emit(Ins::Set { to, value });
                     Ok(())
                 }
@@ -458,14 +458,14 @@ impl Vector<'_> {
             };
         }
         if !self.varying.contains(&to) {
-            if self.mask.is_none() && matches!(shape, Shape::Same) {
+            if self.mask.is_none() && matches!(shape, Shape::Uniform) {
                 self.emit(Ins::Set { to, value });
                 return Ok(());
             }
             self.found(to);
         }
         let lanes = self.lanes_of(to);
-        self.shapes.insert(to, Shape::Lanes(lanes));
+        self.shapes.insert(to, Shape::Varying(lanes));
         if !self.made.contains(&lanes) {
             self.made.push(lanes);
         }
@@ -482,7 +482,7 @@ impl Vector<'_> {
     fn define(&mut self, to: Reg, f: impl FnOnce(&mut Self, Reg)) -> Res<()> {
         if self.is_single(to) && !self.varying.contains(&to) {
             let lanes = self.lanes_of(to);
-            self.shapes.insert(to, Shape::Lanes(lanes));
+            self.shapes.insert(to, Shape::Varying(lanes));
             f(self, lanes);
             return Ok(());
         }
@@ -490,7 +490,7 @@ impl Vector<'_> {
         let fresh = self.reg(Ty::Scalar(s), &hint);
         let lanes = self.reg(self.wide(s), &hint);
         f(self, lanes);
-        self.shapes.insert(fresh, Shape::Lanes(lanes));
+        self.shapes.insert(fresh, Shape::Varying(lanes));
         self.set(to, fresh.into())
     }
     /// Sets a register by an instruction on scalars.
@@ -509,13 +509,13 @@ impl Vector<'_> {
 
     fn primitive(&mut self, to: Reg, prim: Prim, args: &[Operand]) -> Res<()> {
         let shapes: Vec<Shape> = args.iter().map(|a| self.shape(*a)).collect();
-        if shapes.iter().all(|s| matches!(s, Shape::Same)) {
-            return self.define_same(to, Shape::Same, |to| Ins::Prim { to, prim, args: args.to_vec() });
+        if shapes.iter().all(|s| matches!(s, Shape::Uniform)) {
+            return self.define_same(to, Shape::Uniform, |to| Ins::Prim { to, prim, args: args.to_vec() });
         }
         let step = |s: Shape| match s {
-            Shape::Same => Some(Operand::i64(0)),
-            Shape::Linear(step) => Some(step),
-            Shape::Lanes(_) | Shape::Pointer { .. } | Shape::Rows(_) => None,
+            Shape::Uniform => Some(Operand::i64(0)),
+            Shape::Affine(step) => Some(step),
+            Shape::Varying(_) | Shape::Pointer { .. } | Shape::Rows(_) => None,
         };
         if let (Prim::Op(op, Scalar::I64), [a, b]) = (prim, &shapes[..])
             && let (Some(x), Some(y)) = (step(*a), step(*b))
@@ -523,19 +523,19 @@ impl Vector<'_> {
             let stride = match (op, a, b) {
                 (Op::Add, ..) => Some(self.add(x, y)),
                 (Op::Sub, ..) => Some(self.sub(x, y)),
-                (Op::Mul, _, Shape::Same) => Some(self.mul(x, args[1])),
-                (Op::Mul, Shape::Same, _) => Some(self.mul(y, args[0])),
+                (Op::Mul, _, Shape::Uniform) => Some(self.mul(x, args[1])),
+                (Op::Mul, Shape::Uniform, _) => Some(self.mul(y, args[0])),
                 _ => None,
             };
             if let Some(stride) = stride {
                 if op == Op::Mul && self.is_single(to) {
                     let (i, by) =
-                        if matches!(a, Shape::Same) { (args[1], args[0]) } else { (args[0], args[1]) };
+                        if matches!(a, Shape::Uniform) { (args[1], args[0]) } else { (args[0], args[1]) };
                     if i == self.counter.0.into() {
                         self.products.insert(to, by);
                     }
                 }
-                let shape = if is_zero(stride) { Shape::Same } else { Shape::Linear(stride) };
+                let shape = if is_zero(stride) { Shape::Uniform } else { Shape::Affine(stride) };
                 return self.define_same(to, shape, |to| Ins::Prim { to, prim, args: args.to_vec() });
             }
         }
@@ -560,7 +560,7 @@ impl Vector<'_> {
         self.made.push(counter);
         let start = self.value(from);
         self.emit(Ins::Set { to: counter, value: start });
-        self.shapes.insert(i, Shape::Lanes(counter));
+        self.shapes.insert(i, Shape::Varying(counter));
         let outer = self.mask;
         let runs = self.reg(self.wide(Scalar::Bool), "runs");
         let (condition, test) = self.block(|v| {
@@ -591,7 +591,7 @@ impl Vector<'_> {
         order: Order,
         f: &mut dyn FnMut(&mut Self, Operand) -> Res<()>,
     ) -> Res<()> {
-        self.shapes.insert(i, Shape::Same);
+        self.shapes.insert(i, Shape::Uniform);
         let outer = self.mask;
         let (last, limit) = if self.is_same(to) {
             (to, None)

@@ -1,4 +1,4 @@
-//! What the native executors share: values of core as words, workspaces, and what is said when a call stops.
+//! The application binary interface (ABI) that the native executors share: values of core as words, workspaces, and what is said when a call stops.
 //!
 //! Place in the pipeline: below the executors of kernel IR. A function of kernel IR is called with one word of eight bytes for
 //! each argument and result: the bits of a scalar, zero- or sign-extended, or an address.

@@ -19,7 +19,7 @@ use pullback_core::{Atom, Body, Builder, Exp, FusedForm, Lam, Program, Soac, Stm
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// Runs the pass. Cost: the size of the program.
-pub fn single(program: &mut Program, _ctx: &Ctx) {
+pub fn reduce_one_hot(program: &mut Program, _ctx: &Ctx) {
     let ids: Vec<_> = program.funs.ids().collect();
     for id in ids {
         let mut body = std::mem::take(&mut program.funs[id].body);

@@ -20,7 +20,7 @@ use pullback_core::{Atom, Body, Exp, Program, Stm, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
 /// Runs the pass. Cost: the size of the program.
-pub fn unguard(program: &mut Program, _ctx: &Ctx) {
+pub fn eliminate_guards(program: &mut Program, _ctx: &Ctx) {
     let ids: Vec<_> = program.funs.ids().collect();
     for id in ids {
         let mut guards = false;

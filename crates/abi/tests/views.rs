@@ -2,10 +2,10 @@
 
 #![allow(unsafe_code, reason = "words are those of values that are alive")]
 
+use pullback_abi::{Argument, Copies, Kept, Room, Slot, Views, set_words};
 use pullback_base::RuntimeErrorKind;
 use pullback_core::Type;
 use pullback_prim::Scalar;
-use pullback_words::{Argument, Copies, Kept, Room, Slot, Views, set_words};
 
 const ROOM: Room = Room { in_use: 0, limit: 1 << 20 };
 

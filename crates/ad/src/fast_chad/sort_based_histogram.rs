@@ -6,7 +6,7 @@
 //! bin's number in base two, each a stable partition: work `n log w`, all of it parallel but the loop over digits.
 //! Assumes an associative operator without kinks and without active free variables, and a neutral element.
 
-use super::ct::Ct;
+use super::cotangent::Cotangent;
 use super::hist::Hist;
 use super::operator::applied;
 use super::reverse::{Env, Reverse};
@@ -29,14 +29,19 @@ struct Sorted {
 
 impl<'p> Reverse<'p> {
     /// Per component, the cotangents of destination and values; `bars` are those of the results, dense.
-    pub(crate) fn hist_general(&mut self, h: Hist<'_>, bars: &[Ct]) -> Result<Vec<(Ct, Ct)>, Unsupported> {
+    pub(crate) fn hist_general(
+        &mut self,
+        h: Hist<'_>,
+        bars: &[Cotangent],
+    ) -> Result<Vec<(Cotangent, Cotangent)>, Unsupported> {
         let size = self.b.size(h.dst[0], 0);
         let sorted = sort(&mut self.b, h.width, h.indices, size);
         let values: Vec<Atom> =
             h.values.iter().map(|&a| self.b.emit(Exp::Gather(a, sorted.positions), "sorted")).collect();
         let lefts = segmented(&mut self.b, h, &values, sorted.firsts, false);
         let rights = segmented(&mut self.b, h, &values, sorted.lasts, true);
-        let seeds: Vec<Ct> = bars.iter().map(|d| self.rows_or_zeros(h.width, d, sorted.bins, None)).collect();
+        let seeds: Vec<Cotangent> =
+            bars.iter().map(|d| self.rows_or_zeros(h.width, d, sorted.bins, None)).collect();
         let parts = self.hist_elements(h, &sorted, &values, (&lefts, &rights), seeds)?;
 
         let targets = self.b.map(h.width, &[sorted.bins, sorted.positions, sorted.lasts], |b, p| {
@@ -47,7 +52,7 @@ impl<'p> Reverse<'p> {
         let (to_position, to_bin) = (targets[0].into(), targets[1].into());
         let mut out = Vec::new();
         for (k, (of_dst, of_value)) in parts.into_iter().enumerate() {
-            let zero = self.dense_of(h.values[k], &Ct::absent());
+            let zero = self.dense_of(h.values[k], &Cotangent::absent());
             let to_values = self.placed(h.width, to_position, &of_value, &zero);
             let to_dst = self.placed(h.width, to_bin, &of_dst, &bars[k]);
             out.push((to_dst, to_values));
@@ -56,7 +61,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// `base` with the rows of `c` at these places.
-    fn placed(&mut self, width: Atom, places: Atom, c: &Ct, base: &Ct) -> Ct {
+    fn placed(&mut self, width: Atom, places: Atom, c: &Cotangent, base: &Cotangent) -> Cotangent {
         if c.is_absent() {
             return c.clone();
         }
@@ -64,7 +69,7 @@ impl<'p> Reverse<'p> {
         let atoms = pairs.map(|(&dst, &values)| {
             self.b.emit(Exp::Soac(Soac::Scatter { width, dst, indices: places, values }), "x_bar")
         });
-        Ct::new(base.desc.clone(), atoms.collect())
+        Cotangent::new(base.desc.clone(), atoms.collect())
     }
 
     /// Per component and sorted position: the cotangent of the destination of the bin (right at the last of a bin), and
@@ -75,8 +80,8 @@ impl<'p> Reverse<'p> {
         sorted: &Sorted,
         values: &[Atom],
         (lefts, rights): (&[Atom], &[Atom]),
-        seeds: Vec<Ct>,
-    ) -> Result<Vec<(Ct, Ct)>, Unsupported> {
+        seeds: Vec<Cotangent>,
+    ) -> Result<Vec<(Cotangent, Cotangent)>, Unsupported> {
         let size = self.b.size(h.dst[0], 0);
         let count = values.len();
         let j = self.b.fresh(Type::I64, "j");
@@ -151,7 +156,7 @@ impl<'p> Reverse<'p> {
             let Some(item) = c.desc.element().cloned() else { continue };
             let (mine, others) = rest.split_at(c.atoms.len());
             rest = others;
-            self.contribute(&mut inner, *a, Ct::new(item, mine.iter().map(|&v| v.into()).collect()));
+            self.contribute(&mut inner, *a, Cotangent::new(item, mine.iter().map(|&v| v.into()).collect()));
         }
         let mut inputs = ds.clone();
         inputs.extend(&xs);
@@ -170,7 +175,7 @@ impl<'p> Reverse<'p> {
         let result: Vec<Atom> = outs.iter().flat_map(|c| c.atoms.clone()).collect();
         let body = self.b.close(result);
         if body.result.is_empty() {
-            return Ok(vec![(Ct::absent(), Ct::absent()); count]);
+            return Ok(vec![(Cotangent::absent(), Cotangent::absent()); count]);
         }
         let is = self.b.emit(Exp::Iota(h.width), "is");
         let params: Vec<Var> = [j, bin].into_iter().chain(xs).chain(rows).collect();
@@ -179,9 +184,9 @@ impl<'p> Reverse<'p> {
         operands.extend(seeds.iter().flat_map(|c| c.atoms.clone()));
         let map = Soac::Map { width: h.width, lam: Lam { params, body }, arrays: operands };
         let mut atoms = self.b.emit_all(Exp::Soac(map), "x_bar").into_iter().map(Atom::Var);
-        let parts: Vec<Ct> = outs
+        let parts: Vec<Cotangent> = outs
             .into_iter()
-            .map(|c| Ct::new(super::desc::array(c.desc), atoms.by_ref().take(c.atoms.len()).collect()))
+            .map(|c| Cotangent::new(super::desc::array(c.desc), atoms.by_ref().take(c.atoms.len()).collect()))
             .collect();
         let (of_dst, of_values) = parts.split_at(count);
         Ok(of_dst.iter().cloned().zip(of_values.iter().cloned()).collect())

@@ -29,7 +29,7 @@ const STORED: u64 = 8;
 const STATEMENT: u64 = 2;
 
 /// Runs the pass. Cost: the size of the program times its nesting depth, and the number of columns times their number of statements.
-pub fn remake(program: &mut Program, _ctx: &Ctx) {
+pub fn rematerialise(program: &mut Program, _ctx: &Ctx) {
     let ids: Vec<_> = program.funs.ids().collect();
     for id in ids {
         let mut body = std::mem::take(&mut program.funs[id].body);

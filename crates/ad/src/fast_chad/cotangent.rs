@@ -12,37 +12,37 @@ use pullback_prim::Op;
 
 /// A cotangent.
 #[derive(Clone, Debug)]
-pub struct Ct {
+pub struct Cotangent {
     /// What represents it.
     pub desc: Desc,
     /// The values that it is made of.
     pub atoms: Vec<Atom>,
 }
 
-impl Ct {
-    pub(crate) fn absent() -> Ct {
-        Ct { desc: Desc::Absent, atoms: Vec::new() }
+impl Cotangent {
+    pub(crate) fn absent() -> Cotangent {
+        Cotangent { desc: Desc::Absent, atoms: Vec::new() }
     }
     /// The cotangent of this descriptor that has these atoms.
-    pub fn new(desc: Desc, atoms: Vec<Atom>) -> Ct {
+    pub fn new(desc: Desc, atoms: Vec<Atom>) -> Cotangent {
         debug_assert_eq!(desc.count(), atoms.len(), "{desc:?}");
-        if desc.is_absent() { Ct::absent() } else { Ct { desc, atoms } }
+        if desc.is_absent() { Cotangent::absent() } else { Cotangent { desc, atoms } }
     }
     pub(crate) fn is_absent(&self) -> bool {
         self.desc.is_absent()
     }
     /// One element of an array (its size is `len`), elsewhere zero.
-    pub(crate) fn hot(len: Atom, index: Atom, maybe: bool, payload: Ct) -> Ct {
+    pub(crate) fn hot(len: Atom, index: Atom, maybe: bool, payload: Cotangent) -> Cotangent {
         if payload.is_absent() {
-            return Ct::absent();
+            return Cotangent::absent();
         }
         let entry = Entry { maybe, payload: payload.desc };
         let mut atoms = vec![len, index];
         atoms.extend(payload.atoms);
-        Ct { desc: Desc::Hot { dense: Box::new(Desc::Absent), entries: vec![entry] }, atoms }
+        Cotangent { desc: Desc::Hot { dense: Box::new(Desc::Absent), entries: vec![entry] }, atoms }
     }
     /// The cotangents of the components of a product, `count` of them.
-    pub(crate) fn components(&self, count: usize) -> Vec<Ct> {
+    pub(crate) fn components(&self, count: usize) -> Vec<Cotangent> {
         match &self.desc {
             Desc::Product(items) => split(items, &self.atoms),
             Desc::Absent
@@ -51,7 +51,7 @@ impl Ct {
             | Desc::Tree(_)
             | Desc::Array(_)
             | Desc::Maybe(_)
-            | Desc::Hot { .. } => vec![Ct::absent(); count],
+            | Desc::Hot { .. } => vec![Cotangent::absent(); count],
         }
     }
     /// Length, dense part and entries (index and payload) of a multi-hot array.
@@ -59,12 +59,12 @@ impl Ct {
         let Desc::Hot { dense, entries } = &self.desc else { return None };
         let (len, rest) = self.atoms.split_first()?;
         let (base, mut rest) = rest.split_at(dense.count());
-        let base = Ct::new((**dense).clone(), base.to_vec());
+        let base = Cotangent::new((**dense).clone(), base.to_vec());
         let mut list = Vec::with_capacity(entries.len());
         for e in entries {
             let (index, after) = rest.split_first()?;
             let (payload, after) = after.split_at(e.payload.count());
-            let payload = Ct::new(e.payload.clone(), payload.to_vec());
+            let payload = Cotangent::new(e.payload.clone(), payload.to_vec());
             list.push(HotEntry { maybe: e.maybe, index: *index, payload });
             rest = after;
         }
@@ -75,30 +75,30 @@ impl Ct {
 /// The parts of a multi-hot cotangent.
 pub(crate) struct HotParts {
     pub(crate) len: Atom,
-    pub(crate) dense: Ct,
+    pub(crate) dense: Cotangent,
     pub(crate) entries: Vec<HotEntry>,
 }
 /// An entry of a multi-hot cotangent.
 pub(crate) struct HotEntry {
     pub(crate) maybe: bool,
     pub(crate) index: Atom,
-    pub(crate) payload: Ct,
+    pub(crate) payload: Cotangent,
 }
 
 /// Distributes atoms over descriptors.
-pub(crate) fn split(descs: &[Desc], atoms: &[Atom]) -> Vec<Ct> {
+pub(crate) fn split(descs: &[Desc], atoms: &[Atom]) -> Vec<Cotangent> {
     let mut rest = atoms;
     let mut out = Vec::with_capacity(descs.len());
     for d in descs {
         let (mine, others) = rest.split_at(d.count());
-        out.push(Ct::new(d.clone(), mine.to_vec()));
+        out.push(Cotangent::new(d.clone(), mine.to_vec()));
         rest = others;
     }
     out
 }
 
 /// The atoms as one value.
-pub fn pack(b: &mut Builder<'_>, c: &Ct) -> Atom {
+pub fn pack(b: &mut Builder<'_>, c: &Cotangent) -> Atom {
     match &c.desc {
         Desc::Absent => unit(b),
         Desc::Product(items) => {
@@ -121,7 +121,7 @@ pub fn pack(b: &mut Builder<'_>, c: &Ct) -> Atom {
 }
 
 /// The inverse of [`pack`].
-pub(crate) fn unpack(b: &mut Builder<'_>, desc: &Desc, value: Atom) -> Ct {
+pub(crate) fn unpack(b: &mut Builder<'_>, desc: &Desc, value: Atom) -> Cotangent {
     let atoms = match desc {
         Desc::Absent => Vec::new(),
         Desc::Product(items) => {
@@ -144,7 +144,7 @@ pub(crate) fn unpack(b: &mut Builder<'_>, desc: &Desc, value: Atom) -> Ct {
             n => (0..n).map(|i| b.emit(Exp::Proj(value, i), "x_bar")).collect(),
         },
     };
-    Ct::new(desc.clone(), atoms)
+    Cotangent::new(desc.clone(), atoms)
 }
 
 /// Whether a zero of this descriptor can be written without knowing shapes.
@@ -182,7 +182,7 @@ pub(crate) fn zero(b: &mut Builder<'_>, desc: &Desc) -> Vec<Atom> {
 
 /// Converts a cotangent to a wider descriptor (one that [`sum`] or [`super::desc::join`] computed from it, or the
 /// shape-free representation below sums).
-pub fn coerce(b: &mut Builder<'_>, c: &Ct, to: &Desc) -> Vec<Atom> {
+pub fn coerce(b: &mut Builder<'_>, c: &Cotangent, to: &Desc) -> Vec<Atom> {
     if c.desc == *to {
         return c.atoms.clone();
     }
@@ -227,7 +227,7 @@ pub fn coerce(b: &mut Builder<'_>, c: &Ct, to: &Desc) -> Vec<Atom> {
                 let converted = fields.iter().zip(&xs[k].fields).zip(&ys[k].fields).map(|((f, x), y)| {
                     let field = unpack(b, x, (*f).into());
                     let atoms = coerce(b, &field, y);
-                    pack(b, &Ct::new(y.clone(), atoms))
+                    pack(b, &Cotangent::new(y.clone(), atoms))
                 });
                 let converted = converted.collect();
                 vec![b.emit(Exp::Inject(ty.clone(), k + 1, converted), "x_bar")]
@@ -235,13 +235,13 @@ pub fn coerce(b: &mut Builder<'_>, c: &Ct, to: &Desc) -> Vec<Atom> {
             vec![out[0].into()]
         }
         (Desc::Array(item), Desc::Array(wide)) => {
-            map_atoms(b, &c.atoms, |b, row| coerce(b, &Ct::new((**item).clone(), row), wide))
+            map_atoms(b, &c.atoms, |b, row| coerce(b, &Cotangent::new((**item).clone(), row), wide))
         }
         (from, to) => panic!("no conversion from {from:?} to {to:?}"),
     }
 }
 
-fn coerce_to_hot(b: &mut Builder<'_>, c: &Ct, dense: &Desc, entries: &[Entry]) -> Vec<Atom> {
+fn coerce_to_hot(b: &mut Builder<'_>, c: &Cotangent, dense: &Desc, entries: &[Entry]) -> Vec<Atom> {
     let parts = c.hot_parts();
     let (len, base, hots) = match parts {
         Some(parts) => (parts.len, parts.dense, parts.entries),
@@ -324,7 +324,7 @@ fn dense_fits(dense: &Desc, array: &Desc) -> bool {
 }
 
 /// The length of an array cotangent, 0 if nobody knows (an absent option).
-fn length(b: &mut Builder<'_>, c: &Ct) -> Atom {
+fn length(b: &mut Builder<'_>, c: &Cotangent) -> Atom {
     match &c.desc {
         Desc::Array(_) => b.size(c.atoms[0], 0),
         Desc::Maybe(item) => on_option(b, item, c.atoms[0], &[Type::I64], |b, x| match x {
@@ -337,7 +337,7 @@ fn length(b: &mut Builder<'_>, c: &Ct) -> Atom {
 }
 
 /// A dense array from a multi-hot one whose elements have a zero without shapes.
-fn hot_to_array(b: &mut Builder<'_>, c: &Ct, item: &Desc) -> Vec<Atom> {
+fn hot_to_array(b: &mut Builder<'_>, c: &Cotangent, item: &Desc) -> Vec<Atom> {
     let Some(parts) = c.hot_parts() else { return c.atoms.clone() };
     let to = Desc::Array(Box::new(item.clone()));
     let zeros = |b: &mut Builder<'_>| -> Vec<Atom> {
@@ -384,7 +384,7 @@ fn hot_to_array(b: &mut Builder<'_>, c: &Ct, item: &Desc) -> Vec<Atom> {
 }
 
 /// Adds two cotangents of one variable.
-pub fn plus(b: &mut Builder<'_>, x: Ct, y: Ct) -> Ct {
+pub fn plus(b: &mut Builder<'_>, x: Cotangent, y: Cotangent) -> Cotangent {
     if x.is_absent() {
         return y;
     }
@@ -393,11 +393,11 @@ pub fn plus(b: &mut Builder<'_>, x: Ct, y: Ct) -> Ct {
     }
     let desc = sum(&x.desc, &y.desc, true, true);
     let atoms = add(b, &x, &y, &desc);
-    Ct::new(desc, atoms)
+    Cotangent::new(desc, atoms)
 }
 
 /// `x + y` at descriptor `to`.
-fn add(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
+fn add(b: &mut Builder<'_>, x: &Cotangent, y: &Cotangent, to: &Desc) -> Vec<Atom> {
     if x.is_absent() {
         return coerce(b, y, to);
     }
@@ -436,8 +436,8 @@ fn add(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
             let atoms: Vec<Atom> = x.atoms.iter().chain(&y.atoms).copied().collect();
             map_atoms(b, &atoms, |b, row| {
                 let (left, right) = row.split_at(x_item.count());
-                let left = Ct::new((**x_item).clone(), left.to_vec());
-                let right = Ct::new((**y_item).clone(), right.to_vec());
+                let left = Cotangent::new((**x_item).clone(), left.to_vec());
+                let right = Cotangent::new((**y_item).clone(), right.to_vec());
                 add(b, &left, &right, to)
             })
         }
@@ -446,7 +446,7 @@ fn add(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
 }
 
 /// Adds where one side was an option that is there.
-fn add_inside(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
+fn add_inside(b: &mut Builder<'_>, x: &Cotangent, y: &Cotangent, to: &Desc) -> Vec<Atom> {
     match to {
         Desc::Maybe(wide) => {
             let atoms = add(b, x, y, wide);
@@ -462,15 +462,15 @@ fn add_inside(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
     }
 }
 
-fn add_hot(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
-    let lift = |b: &mut Builder<'_>, c: &Ct| {
+fn add_hot(b: &mut Builder<'_>, x: &Cotangent, y: &Cotangent, to: &Desc) -> Vec<Atom> {
+    let lift = |b: &mut Builder<'_>, c: &Cotangent| {
         let (dense, entries) = as_hot(&c.desc);
         if c.hot_parts().is_some() {
             return c.clone();
         }
         let mut atoms = vec![length(b, c)];
         atoms.extend(c.atoms.iter().copied());
-        Ct::new(Desc::Hot { dense: Box::new(dense), entries }, atoms)
+        Cotangent::new(Desc::Hot { dense: Box::new(dense), entries }, atoms)
     };
     let (x, y) = (lift(b, x), lift(b, y));
     let (Some(x), Some(y)) = (x.hot_parts(), y.hot_parts()) else { panic!("lifted to multi-hot") };
@@ -486,7 +486,7 @@ fn add_hot(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
     atoms
 }
 
-fn add_choice(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
+fn add_choice(b: &mut Builder<'_>, x: &Cotangent, y: &Cotangent, to: &Desc) -> Vec<Atom> {
     let (Desc::Choice(xs), Desc::Choice(ys), Desc::Choice(alternatives)) = (&x.desc, &y.desc, to) else {
         panic!("choices expected");
     };
@@ -503,7 +503,7 @@ fn add_choice(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
                 let l = unpack(b, &xs[k].fields[i], left[i].into());
                 let r = unpack(b, &ys[k].fields[i], right[i].into());
                 let atoms = add(b, &l, &r, t);
-                fields.push(pack(b, &Ct::new(t.clone(), atoms)));
+                fields.push(pack(b, &Cotangent::new(t.clone(), atoms)));
             }
             vec![b.emit(Exp::Inject(ty.clone(), k + 1, fields), "x_bar")]
         });
@@ -518,7 +518,7 @@ pub(crate) fn on_option(
     item: &Desc,
     option: Atom,
     results: &[Type],
-    mut arm: impl FnMut(&mut Builder<'_>, Option<Ct>) -> Vec<Atom>,
+    mut arm: impl FnMut(&mut Builder<'_>, Option<Cotangent>) -> Vec<Atom>,
 ) -> Vec<Atom> {
     if results.is_empty() {
         return Vec::new();
@@ -527,7 +527,7 @@ pub(crate) fn on_option(
         0 => arm(b, None),
         _ => {
             let atoms = fields.iter().map(|&v: &Var| v.into()).collect();
-            arm(b, Some(Ct::new(item.clone(), atoms)))
+            arm(b, Some(Cotangent::new(item.clone(), atoms)))
         }
     });
     out.into_iter().map(Atom::Var).collect()

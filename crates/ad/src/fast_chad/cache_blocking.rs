@@ -11,7 +11,7 @@
 //! Guarantees: the same values. Loops that do not qualify are left as they are. Each iteration runs at most once more.
 
 use super::checkpoint::{copied, level, number, root, state_bytes, trips};
-use super::ct::Ct;
+use super::cotangent::Cotangent;
 use super::reverse::{Env, Forward, Reverse};
 use pullback_base::index::IdSet;
 use pullback_core::traverse::{free_vars_exp, free_vars_lam};
@@ -65,7 +65,7 @@ impl Reverse<'_> {
         stm: &Stm,
         l: &Loop,
         (bytes, least): (u64, u32),
-        cts: Vec<Ct>,
+        cts: Vec<Cotangent>,
         env: &mut Env,
     ) -> Forward {
         let kept = self.arrays_kept(l);

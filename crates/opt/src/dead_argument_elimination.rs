@@ -12,7 +12,7 @@ use pullback_core::usage::use_counts;
 use pullback_core::{Atom, Body, Exp, FunId, Program, Var};
 
 /// Runs the pass. Cost: linear in the program (times a logarithm).
-pub fn trim(program: &mut Program, _ctx: &Ctx) {
+pub fn eliminate_dead_arguments(program: &mut Program, _ctx: &Ctx) {
     let interfaces = interfaces(program);
     for (id, Interface { params, results }) in &interfaces {
         let fun = &mut program.funs[*id];

@@ -2,9 +2,9 @@
 
 #![allow(unsafe_code, reason = "words are those of values that are alive")]
 
+use pullback_abi::{Arguments, Room, from_words, width};
 use pullback_core::{Array, Buffer, Type, Value};
 use pullback_prim::{Scalar, ScalarValue};
-use pullback_words::{Arguments, Room, from_words, width};
 use std::sync::Arc;
 
 fn room() -> Room {

@@ -1,6 +1,6 @@
 //! How much a workspace takes, and which one a store gives.
 
-use pullback_words::{Workspace, Workspaces};
+use pullback_abi::{Workspace, Workspaces};
 
 #[test]
 fn a_workspace_to_spare_takes_no_more_than_it_may_where_the_system_refuses() {

@@ -23,7 +23,7 @@ use pullback_core::{Atom, Body, Exp, Program, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// Runs the pass. Cost: for each copy, the size of the body it is in.
-pub fn uncopy(program: &mut Program, _ctx: &Ctx) {
+pub fn elide_copies(program: &mut Program, _ctx: &Ctx) {
     let ids: Vec<_> = program.funs.ids().collect();
     for id in ids {
         let mut body = std::mem::take(&mut program.funs[id].body);

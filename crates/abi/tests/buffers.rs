@@ -2,13 +2,13 @@
 
 #![allow(unsafe_code, reason = "words are those of values that are alive")]
 
+use pullback_abi::internals::{copy_past_caches, without_gaps};
+use pullback_abi::{Argument, Copies, Place, Slot, take_results};
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::Type;
-use pullback_words::internals::{copy_past_caches, without_gaps};
-use pullback_words::{Argument, Copies, Place, Slot, take_results};
 
 fn set_words(slots: &[Slot], args: &[Argument<'_>], words: &mut [u64]) -> Result<(), RuntimeError> {
-    pullback_words::set_words(slots, args, words, (&mut Copies::default(), 0))
+    pullback_abi::set_words(slots, args, words, (&mut Copies::default(), 0))
 }
 
 fn slots(types: &[Type]) -> Vec<Slot> {
@@ -47,7 +47,7 @@ fn arguments_in_another_order_are_copied() {
         let slots = [Slot::of(&Type::array_of_rank(Type::F64, shape.len())).expect("a slot")];
         let (mut words, mut copies) = (vec![0; 1 + 2 * shape.len()], Copies::default());
         let arg = Argument::strided(&numbers, start, shape, strides);
-        pullback_words::set_words(&slots, &[arg], &mut words, (&mut copies, limit))?;
+        pullback_abi::set_words(&slots, &[arg], &mut words, (&mut copies, limit))?;
         let count = shape.iter().product();
         let from = std::ptr::with_exposed_provenance::<f64>(words[0] as usize);
         // SAFETY: so many numbers are there in order, as the function has seen to.

@@ -13,7 +13,7 @@
 //!   Cotangents are those of the other way, but that they are added to accumulators in another order.
 
 use super::calls::{Pair, Role};
-use super::ct::{Ct, split};
+use super::cotangent::{Cotangent, split};
 use super::desc::{Desc, optional};
 use super::operator::{Kind, float_scalar, kinds};
 use super::reverse::{Env, Forward, Reverse};
@@ -66,7 +66,7 @@ impl<'p> Reverse<'p> {
         for (&y, &bar) in lam.body.result.iter().zip(&y_bars) {
             if let Some(bar) = bar {
                 let desc = self.stored_of(y);
-                self.contribute(&mut env, y, Ct::new(desc, vec![bar]));
+                self.contribute(&mut env, y, Cotangent::new(desc, vec![bar]));
             }
         }
         let rest = self.stms(&lam.body.stms, &mut env)?;
