@@ -43,17 +43,17 @@ const CHECKS: &[Check] = &[
     Check {
         name: "vector functions under the address sanitizer",
         checker: Checker::Address,
-        tests: &["--package", "pullback-maths", "--lib", "--test", "special"],
+        tests: &["--package", "pullback-maths", "--test", "it", "special::"],
     },
     Check {
         name: "derivatives of Rust code under Miri",
         checker: Checker::Miri,
-        tests: &["--package", "pullback-dual", "--lib", "--test", "values"],
+        tests: &["--package", "pullback-dual", "--lib", "--test", "it", "--", "tests::", "values::"],
     },
     Check {
         name: "derivatives of Rust code under the thread sanitizer",
         checker: Checker::Thread,
-        tests: &["--package", "pullback-dual", "--test", "parallel"],
+        tests: &["--package", "pullback-dual", "--test", "it", "parallel::"],
     },
     Check {
         name: "derivatives of Rust code under the address sanitizer",
@@ -63,11 +63,12 @@ const CHECKS: &[Check] = &[
             "pullback-dual",
             "--lib",
             "--test",
-            "reverse",
-            "--test",
-            "values",
-            "--test",
-            "parallel",
+            "it",
+            "--",
+            "tests::",
+            "reverse::",
+            "values::",
+            "parallel::",
         ],
     },
     Check {
@@ -83,19 +84,36 @@ const CHECKS: &[Check] = &[
     Check {
         name: "values of calls under Miri",
         checker: Checker::Miri,
-        tests: &["--package", "pullback-words", "--test", "it"],
+        tests: &["--package", "pullback-abi", "--test", "it"],
     },
     Check {
         name: "values of calls under the address sanitizer",
         checker: Checker::Address,
-        tests: &["--package", "pullback-words", "--test", "it"],
+        tests: &["--package", "pullback-abi", "--test", "it"],
     },
     Check {
         name: "calls of compiled code under the address sanitizer",
         checker: Checker::Address,
-        tests: &["--package", "pullback-cpu", "--test", "instructions", "--test", "primitives"],
+        tests: &["--package", "pullback-cpu", "--test", "it", "--", "instructions::", "primitives::"],
     },
 ];
+
+/// Checks that name a program of tests or a module of tests that is not there: they would run nothing.
+pub(crate) fn broken(root: &Path, broken: &mut Vec<String>) {
+    for check in CHECKS {
+        let package = check.tests.iter().find_map(|word| word.strip_prefix("pullback-")).unwrap_or_default();
+        let folder = root.join("crates").join(package);
+        let has = |file: String| folder.join(file).is_file();
+        let programs = check.tests.windows(2).filter(|pair| pair[0] == "--test").map(|pair| pair[1]);
+        let modules = check.tests.iter().filter_map(|word| word.strip_suffix("::"));
+        let missing = programs
+            .filter(|name| !(has(format!("tests/{name}.rs")) || *name == "it" && has("tests/main.rs".into())))
+            .chain(modules.filter(|name| ["tests", "src"].iter().all(|at| !has(format!("{at}/{name}.rs")))));
+        for name in missing {
+            broken.push(format!("xtask/src/sanitize.rs: {}: {package} has no tests `{name}`", check.name));
+        }
+    }
+}
 
 /// Runs the checks whose names contain all the words, and says how many passed, failed and were skipped.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<()> {

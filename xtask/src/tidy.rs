@@ -1,32 +1,12 @@
 //! The rules of the house that a machine can check.
 
 use crate::coverage::{Treatment, tables, treatment};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use pullback_ad::contract::{ALGORITHMS, CONSTRUCTS};
 use pullback_base::Code;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Dependency edges that would break an invariant of `ARCHITECTURE.md`.
-const FORBIDDEN: &[(&str, &str, &str)] = &[
-    ("ad", "opt", "no algorithm relies on optimisation for its claims"),
-    ("ad", "interp", "the oracle is independent of what it checks"),
-    ("interp", "ad", "the oracle is independent of what it checks"),
-    ("interp", "opt", "the interpreter defines the meaning of unoptimised programs"),
-    ("core", "syntax", "core knows no source text"),
-    ("core", "lambda", "the two IRs meet in elab only"),
-    ("lambda", "core", "the two IRs meet in elab only"),
-    ("base", "prim", "base is below everything"),
-    ("kernel", "llvm", "kernel IR knows no executor"),
-    ("kernel", "interp", "kernel IR knows no executor"),
-    ("llvm", "core", "executors take kernel IR"),
-    ("llvm", "cpu", "making machine code needs no run time"),
-    ("vm", "llvm", "the vm needs nothing at run time"),
-    ("vm", "cpu", "the vm needs nothing at run time"),
-    ("dual", "core", "derivatives of Rust code are apart from the compiler"),
-    ("dual", "driver", "derivatives of Rust code are apart from the compiler"),
-    ("words", "llvm", "values and workspaces are those of every executor"),
-];
 
 /// What the header of an AD algorithm says, in this order.
 const HEADER: &[&str] = &[
@@ -58,6 +38,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     tests(root, &mut broken)?;
     examples(root, &mut broken)?;
     crate::mutants::broken(root, &mut broken)?;
+    crate::sanitize::broken(root, &mut broken);
     Ok(broken)
 }
 
@@ -71,19 +52,50 @@ fn dependencies(manifest: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The rows of the table of crates in `ARCHITECTURE.md`: a crate, and those that it may use.
+fn allowed(architecture: &str) -> BTreeMap<&str, Vec<&str>> {
+    let rows = architecture.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.strip_prefix("| `")?.strip_suffix(" |")?.split(" | ").collect();
+        let [name, .., uses] = cells[..] else { return None };
+        let uses = uses.split(", ").filter(|name| *name != "–").collect();
+        Some((name.strip_suffix('`')?, uses))
+    });
+    rows.collect()
+}
+
+/// A crate depends on those that its row in the table names, and on those that they may use; and none on itself.
 fn edges(root: &Path, broken: &mut Vec<String>) -> Result<()> {
-    for (from, to, why) in FORBIDDEN {
-        let path = root.join("crates").join(from).join("Cargo.toml");
-        let manifest = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-        if dependencies(&manifest).contains(&format!("pullback-{to}").as_str()) {
-            broken.push(format!("crates/{from} depends on crates/{to}: {why}"));
-        }
-    }
+    let architecture = fs::read_to_string(root.join("ARCHITECTURE.md"))?;
+    let allowed = allowed(&architecture);
     for entry in fs::read_dir(root.join("crates"))? {
-        let path = entry?.path().join("Cargo.toml");
-        let Ok(manifest) = fs::read_to_string(&path) else { continue };
-        if dependencies(&manifest).contains(&"pullback-cli") {
-            broken.push(format!("{} depends on the command line", path.display()));
+        let folder = entry?.path();
+        let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else { continue };
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !allowed.contains_key(&name[..]) {
+            broken.push(format!("crates/{name} has no row in the table of ARCHITECTURE.md"));
+            continue;
+        }
+        let mut reached: Vec<&str> = allowed[&name[..]].clone();
+        let mut next = 0;
+        while let Some(other) = reached.get(next).copied() {
+            next += 1;
+            match allowed.get(other) {
+                None => broken.push(format!(
+                    "the row of `{name}` in ARCHITECTURE.md leads to `{other}`, which is no crate"
+                )),
+                Some(more) => {
+                    reached.extend(more.iter().filter(|m| !reached.contains(m)).copied().collect::<Vec<_>>())
+                }
+            }
+        }
+        if reached.contains(&&name[..]) {
+            broken.push(format!("by the table of ARCHITECTURE.md, crates/{name} uses itself"));
+        }
+        let own = dependencies(&manifest).into_iter().filter_map(|d| d.strip_prefix("pullback-"));
+        for used in own.filter(|used| !reached.contains(used)) {
+            broken.push(format!(
+                "crates/{name} depends on crates/{used}: the table of ARCHITECTURE.md does not allow it"
+            ));
         }
     }
     Ok(())
