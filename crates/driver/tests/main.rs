@@ -10,6 +10,7 @@ mod log_sum_exp;
 mod malformed;
 mod memory;
 mod native;
+mod npy;
 mod on_lambda;
 mod paths;
 mod profile;
