@@ -3,6 +3,7 @@
 
 mod structures;
 
+use crate::builders::{build, i, vars, vec_f64};
 use pullback_base::{RuntimeError, RuntimeErrorKind, SourceMap, Span};
 use pullback_core::{
     Array, Atom, Body, Buffer, Builder, Exp, Fun, FunId, Lam, Loop, LoopAttrs, LoopForm, Mark, Origin,
@@ -12,9 +13,6 @@ use pullback_interp::core::{Compiled, Options, Outcome, run};
 use pullback_prim::{Op, Scalar, ScalarValue};
 use std::sync::atomic::AtomicBool;
 
-fn vec_f64() -> Type {
-    Type::array(Type::F64)
-}
 fn vec_i64() -> Type {
     Type::array(Type::I64)
 }
@@ -22,15 +20,6 @@ fn mat_f64() -> Type {
     Type::array(vec_f64())
 }
 
-fn build(
-    params: &[(&str, Type)],
-    results: Vec<Type>,
-    f: impl FnOnce(&mut Builder<'_>, &[Var]) -> Vec<Atom>,
-) -> (Program, FunId) {
-    let mut program = Program::default();
-    let fun = Builder::function(&mut program, "main", params, results, f);
-    (program, fun)
-}
 fn try_run(
     params: &[(&str, Type)],
     results: Vec<Type>,
@@ -77,12 +66,6 @@ fn error(
 ) -> (RuntimeErrorKind, String) {
     let e = try_run(params, vec![Type::unit()], args, f).unwrap_err();
     (e.kind, e.message)
-}
-fn i(x: i64) -> Atom {
-    Atom::i64(x)
-}
-fn vars(vs: Vec<Var>) -> Vec<Atom> {
-    vs.into_iter().map(Atom::Var).collect()
 }
 fn slice(start: i64, len: i64, stride: i64) -> SliceDim {
     SliceDim { start: i(start), len: i(len), stride: i(stride) }

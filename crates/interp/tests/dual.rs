@@ -1,32 +1,13 @@
 //! The oracle against derivatives known by hand and against differences.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use crate::builders::{build, i, vars, vec_f64};
 use pullback_base::index::Index;
-use pullback_core::{
-    Atom, Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Soac, Type, Value, Var, View,
-};
+use pullback_core::{Atom, Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Soac, Type, Value, View};
 use pullback_interp::core::{Compiled, Options, run};
 use pullback_interp::dual::{Jacobian, central_difference, directional, inner, jacobian, jvp, perturb};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
-fn vec_f64() -> Type {
-    Type::array(Type::F64)
-}
-fn build(
-    params: &[(&str, Type)],
-    results: Vec<Type>,
-    f: impl FnOnce(&mut Builder<'_>, &[Var]) -> Vec<Atom>,
-) -> (Program, FunId) {
-    let mut program = Program::default();
-    let fun = Builder::function(&mut program, "main", params, results, f);
-    (program, fun)
-}
-fn vars(vs: Vec<Var>) -> Vec<Atom> {
-    vs.into_iter().map(Atom::Var).collect()
-}
-fn i(x: i64) -> Atom {
-    Atom::i64(x)
-}
 fn close(x: &[f64], y: &[f64], tolerance: f64) {
     assert_eq!(x.len(), y.len());
     for (x, y) in x.iter().zip(y) {

@@ -1,5 +1,6 @@
 //! The integration tests of the crate, as one program: each file is a module.
 
+mod builders;
 mod chapter_programs;
 mod constructs;
 mod dual;

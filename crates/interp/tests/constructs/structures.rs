@@ -2,6 +2,15 @@
 
 use super::*;
 
+/// The shapes of values; none for those that are no arrays.
+fn shapes(values: &[Value]) -> Vec<Vec<usize>> {
+    let shape = |value: &Value| match value {
+        Value::Array(a) => a.shape.clone(),
+        _ => vec![],
+    };
+    values.iter().map(shape).collect()
+}
+
 #[test]
 fn accumulators_and_views() {
     let out = results(
@@ -113,14 +122,10 @@ fn empty_arrays_everywhere() {
             vec![rows[0].into(), sum, scan, rev, rot, t, c, s]
         },
     );
-    let shapes: Vec<Vec<usize>> = out
-        .iter()
-        .map(|v| match v {
-            Value::Array(a) => a.shape.clone(),
-            _ => vec![],
-        })
-        .collect();
-    assert_eq!(shapes, [vec![0, 3], vec![], vec![0], vec![0], vec![0, 3], vec![3, 0], vec![0, 3], vec![0]]);
+    assert_eq!(
+        shapes(&out),
+        [vec![0, 3], vec![], vec![0], vec![0], vec![0, 3], vec![3, 0], vec![0, 3], vec![0]]
+    );
     assert_eq!(out[1], Value::f64(0.0));
 }
 
@@ -164,14 +169,7 @@ fn sizes_inside_empty_results_are_found_where_possible() {
             vec![long[0].into(), deep[0].into(), unknown[0].into(), tape[1].into(), t]
         },
     );
-    let shapes: Vec<Vec<usize>> = out
-        .iter()
-        .map(|v| match v {
-            Value::Array(a) => a.shape.clone(),
-            _ => vec![],
-        })
-        .collect();
-    assert_eq!(shapes, [vec![0, 6], vec![0, 2, 5], vec![0, 0], vec![0, 4], vec![4, 0]]);
+    assert_eq!(shapes(&out), [vec![0, 6], vec![0, 2, 5], vec![0, 0], vec![0, 4], vec![4, 0]]);
 }
 
 fn list_type(program: &mut Program) -> Type {

@@ -155,7 +155,10 @@ impl Jam<'_> {
                 // Outside of lanes two share the start of loops of lanes.
                 let starts = self.active == 1.0 && copies == 2;
                 let shares = starts || loads(&together) < copies * loads(body);
-                if cost < GAIN * least && (shares || self.sums(body)) && self.fits(&together) {
+                if cost < GAIN * least
+                    && (shares || self.sums(body))
+                    && fits(&together, self.regs, self.model, self.lanes)
+                {
                     (least, best) = (cost, Some(copies));
                 }
             }
@@ -180,10 +183,6 @@ impl Jam<'_> {
             };
             is_inner(ins, self.regs) && inner.iter().any(|b| waits(b)) || inner.iter().any(|b| self.sums(b))
         })
-    }
-    /// As the function [`fits`].
-    fn fits(&self, block: &Block) -> bool {
-        fits(block, self.regs, self.model, self.lanes)
     }
     fn int(&mut self, out: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
         let to = self.regs.push(RegInfo::new(Ty::I64, "t"));

@@ -68,7 +68,7 @@ impl Region {
 
 /// The same of all these.
 pub(super) fn brought(sources: &[Region], own: Set, reached: &[Reached], sets: &mut Sets) -> Set {
-    sources.iter().fold(EMPTY, |all, source| sets.union(all, source.of(own, reached)))
+    sets.union_of(sources.iter().map(|source| source.of(own, reached)).collect())
 }
 
 /// The summary of a function, from what is known of its callees; the work.
